@@ -16,10 +16,10 @@ const BoundName = "segments.directory"
 // BindSegments binds a segment store beside the record to this directory, durably, and before
 // the store is opened. fresh tells that there is no store yet. worker.ErrCopied:
 //
-//	cache.B1  A store beside a file that names another one than itself is a copy, and its
-//	    ranges are the original's: a file doesn't keep its name (DirectoryID has what that
-//	    is of) when it is copied. A store that no file binds is bound here, as is any where
-//	    nothing tells a file from its copy.
+// A store beside a file that names another one than itself is a copy, and its
+// ranges are the original's: a file doesn't keep its name (DirectoryID has what that
+// is of) when it is copied. A store that no file binds is bound here, as is any where
+// nothing tells a file from its copy.
 func (c *Cache) BindSegments(fresh bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -139,27 +139,27 @@ func (c *Cache) Load() (worker.Record, error) {
 // Save records r durably before it returns nil; of its peers it keeps as many as have
 // room (Fit). Invariants:
 //
-//	cache.F1  A Save writes one slot, never the one of the last record that a Save
-//	    returned nil for: a failed Save's slot is written again by the next. So that
-//	    record is intact however a write ends: whole, in part or in any order.
-//	cache.F2  nil is returned only after the slot was synced. What a Save that failed
-//	    leaves is the record before it, or its own.
-//	cache.F3  A slot counts only as a whole, under its checksum, and of two the one with
+//	whole-slots  A slot counts only as a whole, under its checksum, and of two the one with
 //	    the greater sequence number. One alone doesn't tell whether the newer was
 //	    lost: the record says so (MaybeStale), until a Save of this file has filled
 //	    the other slot.
-//	cache.F4  A new record file, at Open, at the first Save, and where the file was taken
+//	-  A Save writes one slot, never the one of the last record that a Save
+//	    returned nil for: a failed Save's slot is written again by the next. So that
+//	    record is intact however a write ends: whole, in part or in any order.
+//	-  nil is returned only after the slot was synced. What a Save that failed
+//	    leaves is the record before it, or its own.
+//	-  A new record file, at Open, at the first Save, and where the file was taken
 //	    away, has both slots' bytes synced before it is renamed into place, and
 //	    the directory is synced after it, then the marker: at any moment the path leads
 //	    to a whole file, or to none.
-//	A record that Load refuses as found at Open, one that is missing too, is never
+//	-  A record that Load refuses as found at Open, one that is missing too, is never
 //	    replaced: only SetAside makes room for another.
-//	cache.F6  nil is never returned once the lock file's path no longer leads to the file
+//	-  nil is never returned once the lock file's path no longer leads to the file
 //	    that we hold locked, looked at before the write and again after it. So a process
 //	    that locked a new lock file either read our new record, or makes this Save fail;
 //	    and as each Open makes a file of its own and removes temporary ones, a write of
 //	    ours that comes late can't reach what that process has saved since.
-//	cache.F7  The lock file names, durably and beforehand, the writer of the record, and
+//	-  The lock file names, durably and beforehand, the writer of the record, and
 //	    at the first Save of a process also the writer of the one before: it may be all
 //	    that is left. So a record of any other writer was put back from a backup, and
 //	    Load says so (Restored) until the next Save.
@@ -203,7 +203,7 @@ func (c *Cache) Save(r worker.Record) error {
 	return err
 }
 
-// overwrite writes the record in place (cache.F1, cache.F2).
+// overwrite writes the record in place.
 func (c *Cache) overwrite(record []byte) error {
 	if err := c.directory.overwrite(c.sequence+1, frame(c.sequence+1, record)); err != nil {
 		return c.orLocked(err)
@@ -212,7 +212,7 @@ func (c *Cache) overwrite(record []byte) error {
 	return c.lock.check()
 }
 
-// replace makes file the record file (cache.F4).
+// replace makes file the record file.
 func (c *Cache) replace(file content) error {
 	if err := c.directory.replace(file.raw, c.lock.check); err != nil {
 		return c.orLocked(err)

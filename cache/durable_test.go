@@ -31,7 +31,7 @@ func TestSyncIsARealOne(t *testing.T) {
 	require.ErrorIs(t, cache.SyncData(w), syscall.EINVAL)
 }
 
-// TestWhatIsSynced pins what a Save waits for (cache.F2, cache.F4).
+// TestWhatIsSynced pins what a Save waits for.
 func TestWhatIsSynced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	lock := filepath.Join(dir, "leafd.lock")
@@ -64,8 +64,8 @@ func TestWhatIsSynced(t *testing.T) {
 	require.Equal(t, []string{c.Path()}, synced)
 }
 
-// TestEachOpenMakesAFile: a write that an earlier holder began comes to nothing
-// (cache.F6), and a slot that was damaged stays so (cache.F3).
+// TestEachOpenMakesAFile: a write that an earlier holder began comes to nothing,
+// and a slot that was damaged stays so (whole-slots).
 func TestEachOpenMakesAFile(t *testing.T) {
 	dir := t.TempDir()
 	c := mustOpen(t, dir)
@@ -142,7 +142,7 @@ func twoSlots(t *testing.T, n int) []byte {
 	return raw
 }
 
-// TestTornSave (cache.F1, cache.F3): of the slot that a Save was writing, any part is in
+// TestTornSave (whole-slots): of the slot that a Save was writing, any part is in
 // place, from the front or in any order of sectors; the record before is there, and the
 // reader is told where it can't know that there was none after it.
 func TestTornSave(t *testing.T) {
@@ -184,7 +184,7 @@ func mix(random *rand.Rand, old, now []byte) []byte {
 	return mixed
 }
 
-// TestDamagedSlots (cache.F3): a sector of a slot goes bad at any time; with one bad slot the
+// TestDamagedSlots (whole-slots): a sector of a slot goes bad at any time; with one bad slot the
 // reader is told, with two there is no record.
 func TestDamagedSlots(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 0))
@@ -283,7 +283,7 @@ func (d *faultyDisk) land() {
 	}
 }
 
-// TestPowerCuts (cache.F1 to F4): after any failures, and a power cut at any moment, the next life
+// TestPowerCuts (whole-slots): after any failures, and a power cut at any moment, the next life
 // has the last record that a Save returned nil for, or one that it was told of after that.
 func TestPowerCuts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())

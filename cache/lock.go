@@ -34,7 +34,7 @@ type directoryLock struct {
 	lost error       // set for good once the path led elsewhere
 	// lives are the processes that may have written the record; none: not known.
 	lives []string
-	rest  string // names what the last process left (cache.R1); empty: nothing
+	rest  string // names what the last process left (rest-taken-once); empty: nothing
 }
 
 // lockDirectory locks f, or returns worker.ErrLocked at once.

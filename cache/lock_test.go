@@ -143,7 +143,7 @@ func TestLostLockStaysLost(t *testing.T) {
 // TestSecondHolder plays the race that a deleted lock file opens at each step of
 // the first holder's Save. Whichever record the second one reads at its start, the
 // first one must not be told that a newer record is in place, and its write must not
-// reach what the second one has saved (cache.F6).
+// reach what the second one has saved.
 func TestSecondHolder(t *testing.T) {
 	for with, steps := range map[string][]string{"new file": firstSave[1:], "in place": laterSave} {
 		for i, step := range steps {

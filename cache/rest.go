@@ -23,17 +23,17 @@ var ErrRestRefused = errors.New("not what the last process left in this director
 
 // SaveRest keeps rest durably for one process that has this directory next. Invariants:
 //
-//	cache.R1  A rest counts only while the lock file names it, by a digest of its bytes,
-//	    of the file that has them (inode number and time of birth) and of the
-//	    directory (DirectoryID). It is named last, when all of that is durable.
-//	cache.R2  TakeRest returns a rest only after the lock file names none, durably. So a
+//	rest-taken-once  TakeRest returns a rest only after the lock file names none, durably. So a
 //	    rest that was used is never used again: a crash at any moment leaves one
 //	    that was not used, or none.
-//	cache.R3  A copy of the directory, and a file that was put back, with the lock file or
+//	-  A rest counts only while the lock file names it, by a digest of its bytes,
+//	    of the file that has them (inode number and time of birth) and of the
+//	    directory (DirectoryID). It is named last, when all of that is durable.
+//	-  A copy of the directory, and a file that was put back, with the lock file or
 //	    without, have another inode or were born at another time: their rest is
 //	    refused. Where the file system keeps no time of birth nothing is kept, for an
 //	    inode number may come again.
-//	cache.R4  What R3 can't tell is a file system that was set back, or cloned, as a whole.
+//	-  What this can't tell is a file system that was set back, or cloned, as a whole.
 //	    The user of a rest has to learn that from elsewhere.
 func (c *Cache) SaveRest(rest []byte) error {
 	c.mu.Lock()
@@ -83,20 +83,20 @@ func (c *Cache) writeRest(rest []byte) (name string, err error) {
 	return c.nameRest(file, rest)
 }
 
-// nameRest is what the lock file calls a rest in file (cache.R1).
+// nameRest is what the lock file calls a rest in file (rest-taken-once).
 func (c *Cache) nameRest(file *os.File, rest []byte) (string, error) {
 	held, err := file.Stat()
 	if err != nil {
 		return "", err
 	}
 	identity, born := c.files.identity(filepath.Join(c.dir, restName), held)
-	if !born { // cache.R3
+	if !born { // rest-taken-once
 		return "", errors.New("the file system keeps no time of birth")
 	}
 	return digest("leafd rest %s %s %s", c.directoryID(), identity, rest), nil
 }
 
-// TakeRest returns what SaveRest kept last, once (cache.R2); nil where there is nothing.
+// TakeRest returns what SaveRest kept last, once (rest-taken-once); nil where there is nothing.
 // ErrRestRefused says that there is something that can't be used; it is gone then, too.
 func (c *Cache) TakeRest() ([]byte, error) {
 	c.mu.Lock()

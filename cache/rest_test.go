@@ -77,7 +77,7 @@ func TestRestIsReplaced(t *testing.T) {
 	require.Equal(t, "two", string(got))
 }
 
-// cache.R1, cache.R2: each step fails, before and after it was done, as at a crash there:
+// rest-taken-once: each step fails, before and after it was done, as at a crash there:
 // the rest is found once, or never.
 func TestRestSurvivesNoCrashTwice(t *testing.T) {
 	const most = 12
@@ -141,7 +141,7 @@ func TestRestSurvivesNoCrashTwice(t *testing.T) {
 	require.NotZero(t, found)
 }
 
-// cache.R3: a file that was copied or put back is refused.
+// rest-taken-once: a file that was copied or put back is refused.
 func TestRestOfAnotherDirectory(t *testing.T) {
 	cp := func(t *testing.T, from, to string) {
 		t.Helper()
@@ -237,7 +237,7 @@ func TestRestDamaged(t *testing.T) {
 	})
 }
 
-// cache.R3: an inode number alone tells nothing.
+// rest-taken-once: an inode number alone tells nothing.
 func TestRestNeedsATimeOfBirth(t *testing.T) {
 	dir := t.TempDir()
 	c, err := cache.OpenOn(dir, cache.Disk{NoBirth: true})

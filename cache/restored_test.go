@@ -44,7 +44,7 @@ func lifeOf(t *testing.T, dir, owner, finds string, restored bool, saves int) []
 	return raw
 }
 
-// TestRestoredRecord (cache.F7): a record that was put back is told from the last one, at
+// TestRestoredRecord (restored-record): a record that was put back is told from the last one, at
 // each start, until a process has saved.
 func TestRestoredRecord(t *testing.T) {
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ func TestRestoredRecord(t *testing.T) {
 	})
 }
 
-// TestNamedBeforeItSaves (cache.F7): processes that were named, and came to nothing, leave the
+// TestNamedBeforeItSaves (restored-record): processes that were named, and came to nothing, leave the
 // record of the last one that saved; so does a file that lost its newest slot.
 func TestNamedBeforeItSaves(t *testing.T) {
 	dir := t.TempDir()

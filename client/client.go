@@ -93,7 +93,7 @@ func New(cfg Config) (*Client, error) {
 		own := *cfg.HTTPClient
 		c.http = &own
 	}
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // client.K3
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }
 

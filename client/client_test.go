@@ -77,7 +77,7 @@ func TestCloseDropsWhatIsAhead(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// TestFinalAnswer is client.K7: a refusal that waiting doesn't change reaches the caller.
+// TestFinalAnswer: a refusal that waiting doesn't change reaches the caller.
 func TestFinalAnswer(t *testing.T) {
 	f := newFake(t)
 	f.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
@@ -201,7 +201,7 @@ func TestAnotherDaemon(t *testing.T) {
 	}
 }
 
-// TestRollingRestart is client.K8: after each daemon in turn was away, in the order of the list, each
+// TestRollingRestart: after each daemon in turn was away, in the order of the list, each
 // source is back at its home, and the daemons have equal shares of them. While one is away, its sources are
 // spread over the others.
 func TestRollingRestart(t *testing.T) {

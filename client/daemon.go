@@ -106,7 +106,7 @@ func (d *daemon) do(ctx context.Context, method, target, traceparent string) (*h
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	req.Header.Set("Cache-Control", "no-store") // client.K3
+	req.Header.Set("Cache-Control", "no-store")
 	req.Header.Set("Accept", "text/plain")
 	// Empty, so that it isn't sent: net/http repeats a POST on another connection then, where a
 	// daemon has closed an idle one.
@@ -132,7 +132,7 @@ const maxLine = 40
 func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int, buffer []byte) (ids []run, _ []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
 	defer cancel()
-	resp, err := d.do(ctx, http.MethodPost, target, traceparent) // client.K3
+	resp, err := d.do(ctx, http.MethodPost, target, traceparent)
 	if err != nil {
 		return nil, buffer, err
 	}

@@ -37,7 +37,7 @@ func (s *Source) run(ctx context.Context) {
 	}
 }
 
-// wanted returns how many IDs to fetch now; 0: none. It keeps client.K5: a batch is at most half
+// wanted returns how many IDs to fetch now; 0: none. A batch is at most half
 // of MaxAhead, and is asked for only while no more than one is there, or more than one is
 // owed to callers that wait.
 func (s *Source) wanted() int {
@@ -93,7 +93,7 @@ func (s *Source) note(err error, n int) (again bool) {
 	if !isFinal(err) {
 		return true
 	}
-	s.failLocked(err) // client.K7
+	s.failLocked(err)
 	return false
 }
 
@@ -109,12 +109,12 @@ func (s *Source) rest(ctx context.Context) bool {
 	}
 }
 
-// recent is how many responses back a repetition is noticed (client.K3).
+// recent is how many responses back a repetition is noticed.
 const recent = 1024
 
 // requests asks the daemons on behalf of one source. It belongs to the fetcher.
 type requests struct {
-	order  []int           // indexes of the daemons: the first is the source's home (client.K8)
+	order  []int           // indexes of the daemons: the first is the source's home
 	until  []time.Duration // by daemon: for this source it is left alone until then
 	buffer []byte
 	firsts [recent]int64 // of the last responses, in a ring
@@ -128,7 +128,7 @@ func (r *requests) init(c *Client) {
 	r.seen = make(map[int64]struct{})
 }
 
-// fetch asks the daemons for n IDs, one after the other in the source's order (client.K8),
+// fetch asks the daemons for n IDs, one after the other in the source's order,
 // those that are down last, each once. It returns the last one's error: a final one where
 // no daemon did better.
 func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]run, error) {
@@ -184,13 +184,13 @@ func (s *Source) countFailure(err error) {
 
 // ask makes one request of one daemon.
 func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]run, error) {
-	ids, buffer, err := d.fetch(ctx, s.path+"?as=ranges&n="+strconv.Itoa(n), s.traceparent(), n, r.buffer) // client.K4
+	ids, buffer, err := d.fetch(ctx, s.path+"?as=ranges&n="+strconv.Itoa(n), s.traceparent(), n, r.buffer)
 	r.buffer = buffer
 	if err != nil {
 		return nil, err
 	}
 	first := ids[0].first
-	if _, repeated := r.seen[first]; repeated { // client.K3
+	if _, repeated := r.seen[first]; repeated {
 		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.base, first)
 	}
 	if len(r.seen) == recent {

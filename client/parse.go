@@ -11,7 +11,7 @@ type run struct {
 	begin int64 // how many IDs of the batch come before it
 }
 
-// parseRanges reads a response of n IDs, first-last a line (client.K2). It returns ErrBadResponse.
+// parseRanges reads a response of n IDs, first-last a line. It returns ErrBadResponse.
 func parseRanges(body []byte, n int) ([]run, error) {
 	var runs []run
 	last, have := int64(-1), int64(0)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBadResponses is client.K2: of a response with a fault no ID is handed out.
+// TestBadResponses: of a response with a fault no ID is handed out.
 func TestBadResponses(t *testing.T) {
 	lines := func(n int, change func(i int) string) string {
 		var b strings.Builder
@@ -100,7 +100,7 @@ func TestLargestAndSmallestID(t *testing.T) {
 	require.Equal(t, []int64{0, 1<<63 - 2, 1<<63 - 1}, ids)
 }
 
-// TestLateResponse is client.K4: what comes after the client has given up is never used.
+// TestLateResponse: what comes after the client has given up is never used.
 func TestLateResponse(t *testing.T) {
 	f := newFake(t)
 	late := make(chan string)
@@ -124,7 +124,7 @@ func TestLateResponse(t *testing.T) {
 	}
 }
 
-// TestRequestsAreTheirOwn is client.K3: no cache may answer one.
+// TestRequestsAreTheirOwn: no cache may answer one.
 func TestRequestsAreTheirOwn(t *testing.T) {
 	f := newFake(t)
 	s := newClient(t, nil, f).Snowflake("order")

@@ -38,7 +38,7 @@ func (b *batch) id(i int64) int64 {
 }
 
 // take fills dst from the batch, and returns how many it took; refill is true when the
-// batch is half used (client.K1).
+// batch is half used.
 func (b *batch) take(dst []int64) (n int, refill bool) {
 	k := int64(len(dst))
 	end := b.next.Add(k)
@@ -96,7 +96,7 @@ type waiter struct {
 const firstSize = 64
 
 func newSource(c *Client, path string, maxAge time.Duration) *Source {
-	limit := c.cfg.MaxAhead / 2 // client.K5
+	limit := c.cfg.MaxAhead / 2
 	s := &Source{client: c, path: path, maxAge: maxAge, wake: make(chan struct{}, 1), size: min(firstSize, limit), limit: limit}
 	s.current.Store(new(batch))
 	s.requests.init(c)
@@ -146,7 +146,7 @@ func (s *Source) NextN(ctx context.Context, dst []int64) error {
 	return s.wait(ctx, dst)
 }
 
-// young reports whether IDs of b may be handed out (client.K6).
+// young reports whether IDs of b may be handed out.
 func (s *Source) young(b *batch) bool {
 	return s.maxAge <= 0 || s.client.mono()-b.at <= s.maxAge
 }

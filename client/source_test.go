@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachIDOnce is client.K1: singles and batches, from many goroutines.
+// TestEachIDOnce: singles and batches, from many goroutines.
 func TestEachIDOnce(t *testing.T) {
 	f := newFake(t)
 	s := newClient(t, func(c *Config) { c.MaxAhead = 300 }, f).Snowflake("order")
@@ -61,7 +61,7 @@ func TestEachIDOnce(t *testing.T) {
 	require.Greater(t, len(seen), 20_000)
 }
 
-// TestAheadIsBounded is client.K5: what the daemon issued and no caller got.
+// TestAheadIsBounded: what the daemon issued and no caller got.
 func TestAheadIsBounded(t *testing.T) {
 	for _, ahead := range []int{2, 3, 10, 1000} {
 		f := newFake(t)
@@ -98,7 +98,7 @@ func TestAheadIsBounded(t *testing.T) {
 	}
 }
 
-// TestOldOnesAreDropped is client.K6.
+// TestOldOnesAreDropped: a snowflake ID older than Config.MaxAge is not handed out.
 func TestOldOnesAreDropped(t *testing.T) {
 	f := newFake(t)
 	c := newClient(t, nil, f)
@@ -250,7 +250,7 @@ func TestNextAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// TestOneBatchManyCallers is client.K1 on a batch large enough for callers to meet in it.
+// TestOneBatchManyCallers: each ID once, of a batch large enough for callers to meet in it.
 func TestOneBatchManyCallers(t *testing.T) {
 	s := newClient(t, nil, newFake(t)).Segment("order")
 	const callers, each = 8, 3 * 50_000

@@ -48,11 +48,11 @@ func (v Verdict) Refuses(threshold time.Duration, resumes bool) bool {
 // Estimate returns what samples, less those with an Err, say together. An
 // Estimator that is neither of the two is taken as Median. It keeps:
 //
-//	clock.E1  The order of samples doesn't matter.
-//	clock.E2  The estimate lies between the lowest and the highest offset.
-//	clock.E3  By the median, an estimate beyond a threshold has more than half of the
-//	    answers beyond it, on the same side. So of two peers, one right and one
-//	    wrong, the wrong one can't shut a healthy daemon out.
+//  1. The order of samples doesn't matter.
+//  2. The estimate lies between the lowest and the highest offset.
+//  3. By the median, an estimate beyond a threshold has more than half of the
+//     answers beyond it, on the same side. So of two peers, one right and one
+//     wrong, the wrong one can't shut a healthy daemon out.
 func Estimate(samples []Sample, e Estimator) Verdict {
 	offsets := offsetsOf(samples)
 	v := Verdict{Asked: len(samples), Answered: len(offsets)}
@@ -79,7 +79,7 @@ func offsetsOf(samples []Sample) []time.Duration {
 
 // median returns the median of at least one offset, and orders them. Of an even
 // number every value between the two in the middle is a median: the one nearest
-// to zero it is, for clock.E3.
+// to zero it is, so that more than half lie beyond what it says.
 func median(offsets []time.Duration) time.Duration {
 	slices.Sort(offsets)
 	low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]
@@ -111,18 +111,18 @@ const (
 
 // VoteOf counts the votes of samples, less those with an Err, and ours. It keeps:
 //
-//	clock.E4  Each peer that answered has a vote, and so have we. A majority is more than
-//	    half of these votes, of which a silent peer has none.
-//	clock.E5  Agree is a majority, ours included, of clocks less than threshold from ours.
-//	    Outvoted is a majority of clocks that are all threshold or more from ours, and
-//	    less than threshold from each other, where at least half of the peers asked
-//	    answered. Anything else is Undecided, as with one peer, a tie, or peers that are
-//	    off to either side.
-//	clock.E6  Where all see the same clocks, fewer than half of them are outvoted: two
-//	    majorities have a clock in common, so that no clock of one that outvotes another
-//	    is itself outvoted. Without the last part of Outvoted, clocks that all differ
-//	    would take every daemon out of service.
-//	clock.E7  By the median, Agree is never Beyond the same threshold.
+//  1. Each peer that answered has a vote, and so have we. A majority is more than
+//     half of these votes, of which a silent peer has none.
+//  2. Agree is a majority, ours included, of clocks less than threshold from ours.
+//     Outvoted is a majority of clocks that are all threshold or more from ours, and
+//     less than threshold from each other, where at least half of the peers asked
+//     answered. Anything else is Undecided, as with one peer, a tie, or peers that are
+//     off to either side.
+//  3. Where all see the same clocks, fewer than half of them are outvoted: two
+//     majorities have a clock in common, so that no clock of one that outvotes another
+//     is itself outvoted. Without the last part of Outvoted, clocks that all differ
+//     would take every daemon out of service.
+//  4. By the median, Agree is never Beyond the same threshold.
 func VoteOf(samples []Sample, threshold time.Duration) Vote {
 	offsets := offsetsOf(samples)
 	slices.Sort(offsets)

@@ -129,7 +129,6 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// clock.E4, clock.E5.
 func TestVoteOf(t *testing.T) {
 	const s, threshold = time.Second, 5 * time.Second
 	many := func(n int, offset time.Duration, more ...time.Duration) []time.Duration {
@@ -192,7 +191,7 @@ func TestVoteOf(t *testing.T) {
 }
 
 // TestVoteProperties holds VoteOf against every group of clocks that there is, and
-// clock.E6 and clock.E7 for all daemons of a cluster.
+// What holds of votes, for all daemons of a cluster.
 func TestVoteProperties(t *testing.T) {
 	const threshold = 5
 	for range 3000 {
@@ -221,7 +220,7 @@ func TestVoteProperties(t *testing.T) {
 	}
 }
 
-// voteByGroups is clock.E5, word by word.
+// voteByGroups is Agree and Outvoted, word by word.
 func voteByGroups(peers []time.Duration, threshold time.Duration) clock.Vote {
 	near := 1
 	for _, o := range peers {
@@ -246,14 +245,14 @@ func voteByGroups(peers []time.Duration, threshold time.Duration) clock.Vote {
 	return clock.Undecided
 }
 
-// checkEstimate holds clock.E1 to clock.E3 against offsets, and the mean against exact
+// checkEstimate holds the rules of an estimate against offsets, and the mean against exact
 // arithmetic.
 func checkEstimate(t *testing.T, offsets []time.Duration) {
 	t.Helper()
 	list := samples(offsets...)
 	median, mean := clock.Estimate(list, clock.Median), clock.Estimate(list, clock.Mean)
 
-	// clock.E1: another order, with silent peers in between.
+	// Another order, with silent peers in between.
 	shuffled := append(slices.Clone(list), clock.Sample{Err: errors.New("silent")})
 	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	require.Equal(t, median.Offset, clock.Estimate(shuffled, clock.Median).Offset)
@@ -264,7 +263,7 @@ func checkEstimate(t *testing.T, offsets []time.Duration) {
 		return
 	}
 
-	// clock.E2, and that the median is one: no more than half on either side of it.
+	// And that the median is one: no more than half on either side of it.
 	sum := new(big.Int)
 	below, above := 0, 0
 	for _, o := range offsets {
@@ -284,7 +283,6 @@ func checkEstimate(t *testing.T, offsets []time.Duration) {
 	off := new(big.Int).Sub(new(big.Int).Mul(big.NewInt(int64(mean.Offset)), big.NewInt(int64(len(offsets)))), sum)
 	require.Negative(t, off.CmpAbs(big.NewInt(int64(len(offsets)))), "the mean is exact to a nanosecond")
 
-	// clock.E3.
 	for _, threshold := range []time.Duration{1, 5 * time.Second, time.Hour, median.Offset.Abs()} {
 		if threshold <= 0 || !median.Beyond(threshold) {
 			continue

@@ -34,12 +34,12 @@ type Panel struct {
 
 // Ask asks the peers at addresses. It keeps:
 //
-//	clock.E8  A round costs Drawn requests, however many peers there are: so many are drawn
-//	    at random, each time others.
-//	clock.E9  A draw, which may be unlucky, decides nothing but that all is well where it
-//	    was (AllWell), or that a jump is not confirmed yet. Where sure doesn't take what
-//	    those drawn said, the others are asked in the same round, and what all of them
-//	    said counts.
+//  1. A round costs Drawn requests, however many peers there are: so many are drawn
+//     at random, each time others.
+//  2. A draw, which may be unlucky, decides nothing but that all is well where it
+//     was (AllWell), or that a jump is not confirmed yet. Where sure doesn't take what
+//     those drawn said, the others are asked in the same round, and what all of them
+//     said counts.
 func (p Panel) Ask(ctx context.Context, addresses []string, sure func(drawn []Sample) bool) []Sample {
 	addresses = slices.Clone(addresses)
 	rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] }) //nolint:gosec // which are asked is no secret

@@ -26,20 +26,20 @@ const (
 // counters are what is counted under a tag's name while the service lives, through
 // any number of removals and returns of its row. It keeps:
 //
-//	segment.N1  The hot path counts nothing. What was handed out of a range stands in
-//	    the range: how far it is used. A range that is replaced has no offset
-//	    left, and one that is dropped is closed first, so that both are added
-//	    up exactly once, whole.
-//	segment.N2  IDs that were taken for a batch which then failed are taken off again.
-//	segment.N3  What Status has told never falls: to a collector that would be a
-//	    restart. The IDs of a batch that waits are counted already; should it
-//	    fail, the count doesn't move until as many others are handed out.
+//  1. The hot path counts nothing. What was handed out of a range stands in
+//     the range: how far it is used. A range that is replaced has no offset
+//     left, and one that is dropped is closed first, so that both are added
+//     up exactly once, whole.
+//  2. IDs that were taken for a batch which then failed are taken off again.
+//  3. What Status has told never falls: to a collector that would be a
+//     restart. The IDs of a batch that waits are counted already; should it
+//     fail, the count doesn't move until as many others are handed out.
 //
 // It belongs to the tag's current Tag; the mu of that Tag protects the plain fields. A Tag
 // that is gone may still end a batch, and be looked at: what that needs is atomic.
 type counters struct {
 	done int64        // IDs of the ranges before the current one
-	told atomic.Int64 // segment.N3; the current Tag writes it
+	told atomic.Int64 // never falls; the current Tag writes it
 	lost atomic.Int64
 
 	rate      float64 // IDs a second
@@ -60,7 +60,7 @@ func (t *Tag) takenLocked() int64 {
 	return n
 }
 
-// issuedLocked is takenLocked as Status tells it (segment.N3).
+// issuedLocked is takenLocked as Status tells it.
 func (t *Tag) issuedLocked() int64 {
 	c := t.counters
 	if c == nil {
@@ -80,7 +80,7 @@ func (t *Tag) replaceLocked(next *span) {
 	t.live.Store(next)
 }
 
-// lose lowers the count by n IDs that no caller got (segment.N2).
+// lose lowers the count by n IDs that no caller got.
 func (t *Tag) lose(n int) {
 	if n == 0 {
 		return

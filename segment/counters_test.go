@@ -55,7 +55,7 @@ func TestIssued(t *testing.T) {
 		issued := int64(20)
 		require.Equal(t, issued, tag.Status().Issued, "a refusal counts nothing")
 
-		// segment.N2: a batch that has begun with the current range, for the next one was there.
+		// A batch that has begun with the current range, for the next one was there.
 		store.Fail(nil)
 		eventually(t, func() bool { return tag.Status().Next.Ready || tag.Status().Current.Ready }, "a range")
 		for !tag.Status().Next.Ready {
@@ -90,7 +90,7 @@ func TestIssued(t *testing.T) {
 	})
 }
 
-// segment.N3: what was told while a batch had some of its IDs stays told.
+// What was told while a batch had some of its IDs stays told.
 func TestIssuedNeverFalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()
@@ -203,7 +203,7 @@ func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 	load.Wait()
 	beside.Wait()
 
-	// segment.N3: what was told of batches that failed is made up for.
+	// What was told of batches that failed is made up for.
 	eventually(t, func() bool { return svc.Reload(context.Background()) == nil && svc.Len() == 1 }, "the row is back")
 	tag := lookup(t, svc, "order")
 	for range callers * batch {
@@ -213,7 +213,7 @@ func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 	require.Equal(t, got.Load(), tag.Status().Issued)
 }
 
-// segment.N1: of a range that is closed while it is handed out every offset is counted by
+// Of a range that is closed while it is handed out every offset is counted by
 // close, or belongs to no caller.
 func TestClosedSpan(t *testing.T) {
 	for _, tc := range []struct {

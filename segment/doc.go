@@ -16,38 +16,38 @@
 // background, so that clients don't notice a slow database, or one that is down
 // for a while. A segment that lasts under 15 minutes doubles the step of the next
 // fetch, one that lasts over 30 minutes halves it, never below the table's own; and
-// a fetch asks for several times what requests wait for (segment.D1 to segment.D5).
+// a fetch asks for several times what requests wait for.
 //
 // # Invariants
 //
 // They are kept in span.go, fetch.go and wait.go, and tests try to break each.
 //
-//	segment.S1  A range is used only after HighWater.Raise(tag, Hi) returned nil, so that
+//	marked-before-use  A range is used only after HighWater.Raise(tag, Hi) returned nil, so that
 //	    a restart knows of every ID that may have been handed out; with a Guard
-//	    after its write too, segment.V1 in guarded.go.
-//	segment.S2  A range that starts below the highest value ever seen for its tag (the
+//	    after its write too, high-mark-decides in guarded.go.
+//	never-below-seen  A range that starts below the highest value ever seen for its tag (the
 //	    mark, every range of our own, every max_id that a pass over the table
 //	    has shown, every high mark read) is never used. That value is the floor given to
 //	    Store.Fetch, and what comes back is checked against it again.
-//	segment.S3  A published range never changes, and each offset into it is handed out
+//	-  A published range never changes, and each offset into it is handed out
 //	    at most once: the atomic add is on the offset, not on the ID, so that
 //	    overshooting a range near the end of int64 can't wrap into a repeat.
-//	segment.S6  An IDRange lies within one published range and is taken from it by one
+//	-  An IDRange lies within one published range and is taken from it by one
 //	    add, as a single ID is: so it shares no ID with any other call, and costs the
 //	    same however many it has.
-//	segment.S4  At most one fetch of a tag is in flight.
-//	segment.S5  The hot path takes no lock, allocates nothing, and touches neither
+//	-  At most one fetch of a tag is in flight.
+//	-  The hot path takes no lock, allocates nothing, and touches neither
 //	    Store, HighWater nor the clock.
 //
 // # The end of a service
 //
 // Keep returns what is left of the ranges, and Adopt has another service go on with
-// it: rest.go has the invariants segment.K1 to segment.K3.
+// it: rest.go has the invariants.
 //
 // # Tags that go and come back
 //
 // A tag is unknown once two passes over the table agree that its row is gone (load.go
-// has the invariants segment.T1 to segment.T3); what was left of its range in memory is
+// has the invariants); what was left of its range in memory is
 // dropped (a gap). When the row comes back the
 // tag starts again, with the highest value that was ever seen for it as floor: a
 // row recreated below it is moved forward where there is a Guard, and refused
@@ -59,8 +59,8 @@
 //
 // Status and Used tell how many IDs of a tag were handed out, at what rate,
 // and how long what is in memory lasts. They cost the hot path nothing: a range
-// itself records how far it is used. counters.go has the invariants segment.N1 to
-// segment.N3. A goroutine of Run looks at the tags in use every second, for the rates.
+// itself records how far it is used. counters.go has the invariants.
+// A goroutine of Run looks at the tags in use every second, for the rates.
 //
 // The package logs nothing: it calls Config.Notify at every change of state.
 package segment

@@ -33,7 +33,7 @@ func (s *Service) attempt(t *Tag, l lane) bool {
 	r, err := s.obtain(t, b)
 	took := s.clock.Mono() - began
 	if errors.Is(err, ErrUnknownTag) {
-		// Cut from the chain: a fetch doesn't say that the tag is unknown (segment.T3).
+		// Cut from the chain: a fetch doesn't say that the tag is unknown.
 		s.doubt.Store(true)
 		err = fmt.Errorf("%w: %v", ErrRowMissing, err) //nolint:errorlint // see above
 	}
@@ -62,10 +62,10 @@ func (t *Tag) begin(l lane) *buffer {
 	case l != laneAhead:
 		b.left = false
 	}
-	if t.gone || b.state != stateQueued { // segment.S4: this entry of the queue is stale
+	if t.gone || b.state != stateQueued { // this entry of the queue is stale
 		return nil
 	}
-	if l.isUrgent() && b.waiting == 0 { // segment.Q1
+	if l.isUrgent() && b.waiting == 0 {
 		t.queueLocked(b, false)
 		return nil
 	}
@@ -96,7 +96,7 @@ func (t *Tag) queueLocked(b *buffer, urgent bool) {
 }
 
 // obtain returns a range that is ours alone, lies above all that was seen, and
-// is marked (segment.S1, segment.S2), or what kept it from that. Only the fetcher that moved
+// is marked (marked-before-use, never-below-seen), or what kept it from that. Only the fetcher that moved
 // the tag to stateRunning is in here.
 func (s *Service) obtain(t *Tag, b *buffer) (Range, error) {
 	if s.guarded != nil {
@@ -105,7 +105,7 @@ func (s *Service) obtain(t *Tag, b *buffer) (Range, error) {
 	return s.propose(t, b)
 }
 
-// propose returns the range that the table gives, marked on disk (segment.S1, segment.S2).
+// propose returns the range that the table gives, marked on disk (marked-before-use, never-below-seen).
 func (s *Service) propose(t *Tag, b *buffer) (Range, error) {
 	t.mu.Lock()
 	r, floor := b.pending, t.floorLocked()
@@ -143,7 +143,7 @@ func (t *Tag) proposed(b *buffer, r Range, disposed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b.pending, b.disposed = r, disposed
-	if r.Skipped > 0 { // segment.V2
+	if r.Skipped > 0 { // moved-forward
 		t.noteBehindLocked(r.Lo - r.Skipped) // a pass looks at all rows
 		t.behind = false
 		t.svc.events.add(Event{Kind: KindMoved, Tag: t.name, High: r.Lo, Count: r.Skipped})
@@ -153,7 +153,7 @@ func (t *Tag) proposed(b *buffer, r Range, disposed bool) {
 	}
 }
 
-// tellTablesLocked notes whether the table is that of the daemon that fetched last (segment.V6).
+// tellTablesLocked notes whether the table is that of the daemon that fetched last.
 // Where we fetched last, that says nothing of another table.
 func (t *Tag) tellTablesLocked(b *buffer, behind bool) {
 	if t.svc.cfg.OwnTable || b.before == "" || strings.HasPrefix(b.before, t.svc.guarded.life+"/") {
@@ -168,7 +168,7 @@ func (t *Tag) tellTablesLocked(b *buffer, behind bool) {
 	b.turns = 0
 }
 
-// tablesDiffer is the number of fetches of segment.V6.
+// tablesDiffer is how many fetches in a row tell that the table isn't that of other daemons.
 const tablesDiffer = 2
 
 // NodeOf returns the node that wrote a high mark with by; "" where by doesn't say.
@@ -219,7 +219,7 @@ func (s *Service) fetch(t *Tag, b *buffer, floor int64, disposed bool, take func
 	return nil
 }
 
-// checkRange is segment.S2 once more: a store is not trusted to have kept to floor.
+// checkRange is never-below-seen once more: a store is not trusted to have kept to floor.
 func checkRange(tag string, r Range, floor int64) error {
 	if r.Lo < 0 || r.Hi <= r.Lo {
 		return fmt.Errorf("fetching a range of %q: got [%d, %d): %w", tag, r.Lo, r.Hi, ErrBadRow)
@@ -277,7 +277,7 @@ func (t *Tag) settle(b *buffer, r Range, err error) {
 		// While the fetch was under way a pass has shown a higher max_id.
 		// It may be what we or others have taken since, or the table may
 		// have gone backwards in between. That can't be told without a guard:
-		// segment.S2 gives the range up, and the next fetch has the new floor.
+		// never-below-seen gives the range up, and the next fetch has the new floor.
 		b.high, b.pending = max(b.high, r.Hi), Range{}
 		t.queueLocked(b, b.waiting > 0)
 	default:

@@ -29,7 +29,7 @@ type HighMark struct {
 }
 
 // Guard keeps each tag's high mark where all daemons on a table find it, regardless of
-// what becomes of the table. The invariants segment.V1 to segment.V5 say how it is used.
+// what becomes of the table. The invariants high-mark-decides, moved-forward, marks-loaded-first, raised-when-back, deleted-mark-stays say how it is used.
 type Guard interface {
 	// Connection is the number of the open connection, 0 while there is none. A number
 	// is never used again: what was read before a connection broke doesn't count

@@ -42,7 +42,7 @@ var errPostponed = errors.New("the fetch waits for the guard")
 // guarded is what a service knows of its Guard. The database proposes a range, the guard
 // disposes:
 //
-//	segment.V1  A range [Lo, Hi) is used only after Guard.Put(tag, …, Hi), on the
+//	high-mark-decides  A range [Lo, Hi) is used only after Guard.Put(tag, …, Hi), on the
 //	    connection on which a high mark at or below Lo was read, then the commit, then
 //	    HighWater.Raise(tag, Hi) have returned nil, in this order. High is read and
 //	    written while the row is locked, so that daemons come one after the other. After
@@ -50,15 +50,15 @@ var errPostponed = errors.New("the fetch waits for the guard")
 //	    answer of the guard or to the commit the range is given up (a gap), and no range is
 //	    proposed twice: By is for people to read. So used ranges are disjoint regardless of
 //	    what the table shows.
-//	segment.V2  A guarded fetch begins at or above max_id, the high mark and the local
+//	moved-forward  A guarded fetch begins at or above max_id, the high mark and the local
 //	    mark, and leaves max_id at its end: a table that went backwards is moved forward
 //	    in the same transaction. What passes have seen of it counts without the guard, and
 //	    with Config.RefuseRegressed, where it is refused; else a max_id that was set too
 //	    high by mistake can be set back before it is fetched from.
-//	segment.V3  All local marks are known before the first tag is served. Without the
+//	marks-loaded-first  All local marks are known before the first tag is served. Without the
 //	    guard a table below them, or below what a pass has shown, is refused.
-//	segment.V4  While the guard is away Config.GuardRequired fetches nothing. Otherwise
-//	    fetches go on by segment.V3: at once where a request waits, after guardGrace
+//	raised-when-back  While the guard is away Config.GuardRequired fetches nothing. Otherwise
+//	    fetches go on by marks-loaded-first: at once where a request waits, after guardGrace
 //	    where none does; one that isn't used yet when it is back is given up. The tags
 //	    of those fetches are raised in the guard first thing
 //	    when it is back, and in each new session the marks of all tags, since the
@@ -68,14 +68,14 @@ var errPostponed = errors.New("the fetch waits for the guard")
 //	    tag is fetched for in neither way. With GuardRequired a session that is
 //	    not the first counts only Opened.Settle later, and one to a guard that has
 //	    lost everything Opened.Wait: until all the others have put theirs back too.
-//	segment.V5  A deleted tag's high mark stays: made again it goes on above it. Table.Delete
+//	deleted-mark-stays  A deleted tag's high mark stays: made again it goes on above it. Table.Delete
 //	    records the row's max_id in HighWater and the Guard while it holds the row, and
 //	    Table.Create begins above both, and what passes have shown. Where others may have
 //	    used more (the Guard is away; there is none, and the row was deleted elsewhere) the
 //	    operator has to say where the tag begins.
-//	segment.V6  A table that is behind the ranges of other daemons at two guarded fetches of
+//	-  A table that is behind the ranges of other daemons at two guarded fetches of
 //	    one tag in a row isn't their table: the first fetch has moved it forward
-//	    (segment.V2). It is told with both names (ErrTablesDiffer): while the guard is away
+//	    (moved-forward). It is told with both names (ErrTablesDiffer): while the guard is away
 //	    such tables repeat each other's IDs.
 type guarded struct {
 	svc   *Service // immutable
@@ -282,7 +282,7 @@ func (t *Tag) giveUp(b *buffer) {
 	b.pending = Range{}
 }
 
-// dispose fetches a range that the guard has made ours (segment.V1, segment.V2).
+// dispose fetches a range that the guard has made ours (high-mark-decides, moved-forward).
 func (s *Service) dispose(t *Tag, b *buffer, conn uint64) error {
 	t.mu.Lock()
 	floor := t.usedLocked()
@@ -351,7 +351,7 @@ func (g *guarded) write(t *Tag, b *buffer, conn uint64, floor int64, reserve fun
 }
 
 // keepGuarded looks after the connection until ctx is done, and first thing raises the high
-// marks that this daemon knows to be too low (segment.V4).
+// marks that this daemon knows to be too low (raised-when-back).
 func (s *Service) keepGuarded(ctx context.Context) {
 	g := s.guarded
 	var compared, session string

@@ -74,7 +74,7 @@ func (s site) maxID() int64 {
 	return row.MaxID
 }
 
-// segment.V1, segment.V2: the table forgets, and three daemons go on, one of them new.
+// high-mark-decides, moved-forward: the table forgets, and three daemons go on, one of them new.
 func TestGuardAgainstATableThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -103,7 +103,7 @@ func TestGuardAgainstATableThatWentBack(t *testing.T) {
 	})
 }
 
-// segment.V1: both halves of a split brain.
+// high-mark-decides: both halves of a split brain.
 func TestGuardOverTwoTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -114,7 +114,7 @@ func TestGuardOverTwoTables(t *testing.T) {
 			a.take(t, 7, seen)
 			b.take(t, 11, seen)
 		}
-		for other, m := range map[string]member{"b:1": a, "a:1": b} { // segment.V6
+		for other, m := range map[string]member{"b:1": a, "a:1": b} {
 			eventually(t, func() bool { return troubled(m.Service, segment.ErrTablesDiffer, "order") }, "told")
 			m.take(t, 30, seen) // fetches that meet our own high mark
 			require.ErrorContains(t, m.Troubles()[0].Err, "node "+other)
@@ -130,7 +130,7 @@ func TestGuardOverTwoTables(t *testing.T) {
 	})
 }
 
-// segment.V2: a daemon that saw the table go back says so, once, at the pass or at the fetch.
+// moved-forward: a daemon that saw the table go back says so, once, at the pass or at the fetch.
 func TestGuardTellsThatTheTableWentBack(t *testing.T) {
 	for name, look := range map[string]bool{"a pass finds it": true, "a fetch finds it": false} {
 		clocktest.Run(t, name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestPassOlderThanAFetchTellsNothing(t *testing.T) {
 	})
 }
 
-// segment.V1: the answer to the write is lost, and the write has arrived.
+// high-mark-decides: the answer to the write is lost, and the write has arrived.
 func TestGuardWhoseAnswerIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -203,7 +203,7 @@ func TestGuardWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// segment.V1: others write the high mark between our reading and our write, though we hold the
+// high-mark-decides: others write the high mark between our reading and our write, though we hold the
 // row: theirs is in another server. The range begins above it in the same transaction.
 func TestGuardConflicts(t *testing.T) {
 	for name, tc := range map[string]struct{ high, want int64 }{
@@ -235,7 +235,7 @@ func TestGuardConflicts(t *testing.T) {
 	}
 }
 
-// segment.V1: the high mark is written, and the commit fails, or its answer is lost. Meanwhile
+// high-mark-decides: the high mark is written, and the commit fails, or its answer is lost. Meanwhile
 // a daemon without the guard fetches from the same table.
 func TestGuardWrittenAndNotCommitted(t *testing.T) {
 	for name, arrives := range map[string]bool{"fails": false, "no answer": true} {
@@ -282,7 +282,7 @@ func (s *uncertain) FetchGuarded(ctx context.Context, tag string, want int64, di
 	return segment.Range{}, errors.Join(errDown, err)
 }
 
-// segment.V1: on a table that locks rows, fifty daemons on one tag are not in each other's way.
+// high-mark-decides: on a table that locks rows, fifty daemons on one tag are not in each other's way.
 func TestGuardOfManyDaemons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -308,7 +308,7 @@ func TestGuardOfManyDaemons(t *testing.T) {
 	})
 }
 
-// segment.V2: a max_id that was set by mistake, seen by a pass, and set back by hand.
+// moved-forward: a max_id that was set by mistake, seen by a pass, and set back by hand.
 func TestGuardAgainstAMaxIDThatWasSetBack(t *testing.T) {
 	for name, refuse := range map[string]bool{"moved forward": false, "refused": true} {
 		clocktest.Run(t, name, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestGuardAgainstAMaxIDThatWasSetBack(t *testing.T) {
 	}
 }
 
-// segment.V4: without the guard requests are served all the same, and it has what was used
+// raised-when-back: without the guard requests are served all the same, and it has what was used
 // before another fetch is guarded.
 func TestGuardAwayAndPreferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -356,7 +356,7 @@ func TestGuardAwayAndPreferred(t *testing.T) {
 	})
 }
 
-// segment.V4: a tag that the guard refuses to write is refused, with an error that says so, and
+// raised-when-back: a tag that the guard refuses to write is refused, with an error that says so, and
 // harms no other.
 func TestGuardRefusesATag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -395,7 +395,7 @@ func TestGuardRefusesATag(t *testing.T) {
 	})
 }
 
-// segment.V4: no request waits, so the fetch waits for the guard.
+// raised-when-back: no request waits, so the fetch waits for the guard.
 func TestGuardAwayForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -417,7 +417,7 @@ func TestGuardAwayForAMoment(t *testing.T) {
 	})
 }
 
-// segment.V4: a guard that hangs holds no request up beyond its patience.
+// raised-when-back: a guard that hangs holds no request up beyond its patience.
 func TestGuardHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -431,7 +431,7 @@ func TestGuardHangs(t *testing.T) {
 	})
 }
 
-// segment.V3: without the guard a table behind is refused.
+// marks-loaded-first: without the guard a table behind is refused.
 func TestGuardAwayAndTheTableBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -449,7 +449,7 @@ func TestGuardAwayAndTheTableBehind(t *testing.T) {
 	})
 }
 
-// segment.V4: nothing is fetched without a guard that is required.
+// raised-when-back: nothing is fetched without a guard that is required.
 func TestGuardAwayAndRequired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -468,7 +468,7 @@ func TestGuardAwayAndRequired(t *testing.T) {
 	})
 }
 
-// segment.V4: after an outage others may have used what the guard has lost, and the table
+// raised-when-back: after an outage others may have used what the guard has lost, and the table
 // too: a daemon that requires the guard waits for them.
 func TestGuardThatLostItsMarksIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -507,7 +507,7 @@ func TestGuardThatLostItsMarksIsWaitedFor(t *testing.T) {
 	})
 }
 
-// segment.V3, segment.V4: what an earlier life used without the guard is raised.
+// marks-loaded-first, raised-when-back: what an earlier life used without the guard is raised.
 func TestGuardGetsTheMarksOfALifeBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -569,7 +569,7 @@ func TestGuardWhereARegressedTableIsRefused(t *testing.T) {
 	})
 }
 
-// segment.V5.
+// deleted-mark-stays.
 func TestGuardOfADeletedTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}
@@ -587,7 +587,7 @@ func TestGuardOfADeletedTag(t *testing.T) {
 	})
 }
 
-// segment.V4: a session that goes on over a broken connection has lost nothing, so that nothing
+// raised-when-back: a session that goes on over a broken connection has lost nothing, so that nothing
 // settles, and no mark is read but those of tags that are fetched for.
 func TestSessionThatGoesOnSettlesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -655,7 +655,7 @@ func TestWhoFetchedLast(t *testing.T) {
 	})
 }
 
-// segment.V4: the guard comes back while a range is fetched without it: that one is not used.
+// raised-when-back: the guard comes back while a range is fetched without it: that one is not used.
 func TestGuardThatIsBackBeforeTheRangeIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := newSite(), map[int64]bool{}

@@ -67,7 +67,7 @@ func (s *Service) Reload(ctx context.Context, deleted ...string) error {
 
 // pass is one reading of the table.
 type pass struct {
-	counts  bool     // it is one of Run's (segment.T1)
+	counts  bool     // it is one of Run's
 	deleted []string // tags of rows that were deleted by ourselves
 
 	view  View
@@ -156,7 +156,7 @@ func (s *Service) readTags(ctx context.Context, p *pass) error {
 	return err
 }
 
-// readMarks reads all local marks, once (segment.V3). Marks that can't be read are not 0:
+// readMarks reads all local marks, once (marks-loaded-first). Marks that can't be read are not 0:
 // nothing is served.
 func (s *Service) readMarks(ctx context.Context) error {
 	if s.marksRead {
@@ -183,16 +183,16 @@ func (s *Service) readMarks(ctx context.Context) error {
 // applyLocked makes the map what a complete pass has shown; it is replaced only when it
 // changes. What takes tags away:
 //
-//	segment.T1  A tag is gone when two whole passes of Run, which are a Config.Refresh apart, have
-//	    not shown it, or one has not after its row was deleted by ourselves: one
-//	    pass may meet a table that is being restored, or a replica that is behind.
-//	segment.T2  A pass that shows none of the tags that there were takes none away, and
-//	    doesn't count: the table was emptied, or another one answered (ErrTagsGone).
-//	segment.T3  Nothing else does: a fetch without a row has failed (ErrRowMissing). Until
-//	    a tag is gone it is served from memory.
-//	segment.T4  A pass over changed rows alone tells of what it has shown, and of no other row.
-//	    The next one is whole after wholeEvery, and at once after a pass that failed, a row
-//	    that is missing, and a max_id that went backwards.
+//  1. A tag is gone when two whole passes of Run, which are a Config.Refresh apart, have
+//     not shown it, or one has not after its row was deleted by ourselves: one
+//     pass may meet a table that is being restored, or a replica that is behind.
+//  2. A pass that shows none of the tags that there were takes none away, and
+//     doesn't count: the table was emptied, or another one answered (ErrTagsGone).
+//  3. Nothing else does: a fetch without a row has failed (ErrRowMissing). Until
+//     a tag is gone it is served from memory.
+//  4. A pass over changed rows alone tells of what it has shown, and of no other row.
+//     The next one is whole after wholeEvery, and at once after a pass that failed, a row
+//     that is missing, and a max_id that went backwards.
 func (s *Service) applyLocked(p pass) {
 	var tags map[string]*Tag
 	if known := s.tags.Load(); known != nil {

@@ -19,12 +19,12 @@ const (
 
 // looks finds tags that were made since the last pass:
 //
-//	segment.L1  All names that are asked for are looked up together, at once and then once in
-//	    lookEvery at most, by the table's key: no name has the table scanned.
-//	segment.L2  A name that a look hasn't found is unknown until the next one, and has no other
-//	    made before.
-//	segment.L3  No more than lookNames names and lookWaiters requests wait for a look. What is
-//	    beyond that is unknown at once, so that invented names hold no places that IDs need.
+//  1. All names that are asked for are looked up together, at once and then once in
+//     lookEvery at most, by the table's key: no name has the table scanned.
+//  2. A name that a look hasn't found is unknown until the next one, and has no other
+//     made before.
+//  3. No more than lookNames names and lookWaiters requests wait for a look. What is
+//     beyond that is unknown at once, so that invented names hold no places that IDs need.
 type looks struct {
 	mu       sync.Mutex
 	wanted   map[string]bool // mu protects; for the next look

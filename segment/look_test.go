@@ -27,7 +27,7 @@ func countLooks(store *segmenttest.Store) *atomic.Int64 {
 	return looks
 }
 
-// segment.L1: a tag that was made by another daemon is served at once, and a hundred requests for
+// A tag that was made by another daemon is served at once, and a hundred requests for
 // fifty of them cost two looks.
 func TestNewTagsAreFoundAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestNewTagsAreFoundAtOnce(t *testing.T) {
 	})
 }
 
-// segment.L2, segment.L3: names that aren't there.
+// Names that aren't there.
 func TestInventedNamesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()

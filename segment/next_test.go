@@ -119,13 +119,13 @@ func TestThousandCallersOnStep100(t *testing.T) {
 		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
 		inFlight.Store(0)
 		requireUnique(t, 1000, 5, lookup(t, svc, "order"))
-		require.EqualValues(t, 1, most.Load(), "segment.S4: one fetch in flight")
+		require.EqualValues(t, 1, most.Load(), "one fetch in flight")
 	})
 }
 
 // requireUnique lets callers take IDs from tags at once, each alternately
 // single, in a batch of three, as ranges of five, and up to three that are in memory, and
-// requires that all get them, growing, and none twice (segment.S6).
+// requires that all get them, growing, and none twice.
 func requireUnique(t *testing.T, callers, each int, tags ...*segment.Tag) {
 	t.Helper()
 	all := make([][]int64, callers)

@@ -12,12 +12,12 @@ const maxFetchers = 8
 // queue holds the tags that want a range, and runs at most maxFetchers
 // goroutines over them; none while nothing is wanted:
 //
-//	segment.Q1  A tag is worked on for a request while one waits for it. One that requests
-//	    have left is moved behind all others, and to its place in front by the next request:
-//	    what was asked for once, and given up, delays no request.
-//	segment.Q2  Requests and prefetches take turns: neither keeps the other from its ranges.
-//	segment.Q3  Tags that failed at their last attempt hold at most half of the
-//	    fetchers: rows that are locked for good leave the other half to those that are free.
+//  1. A tag is worked on for a request while one waits for it. One that requests
+//     have left is moved behind all others, and to its place in front by the next request:
+//     what was asked for once, and given up, delays no request.
+//  2. Requests and prefetches take turns: neither keeps the other from its ranges.
+//  3. Tags that failed at their last attempt hold at most half of the
+//     fetchers: rows that are locked for good leave the other half to those that are free.
 type queue struct {
 	work func(t *Tag, l lane) (worked bool) // immutable
 
@@ -103,7 +103,7 @@ func (q *queue) pop() (*Tag, lane) {
 		if i < laneTurns {
 			l = (q.turn + i) % laneTurns
 		}
-		if len(q.lanes[l]) == 0 || l.isRetry() && q.failing >= maxFetchers/2 { // segment.Q3
+		if len(q.lanes[l]) == 0 || l.isRetry() && q.failing >= maxFetchers/2 {
 			continue
 		}
 		t := q.lanes[l][0]
@@ -113,7 +113,7 @@ func (q *queue) pop() (*Tag, lane) {
 			q.lanes[l] = nil // lets the array go
 		}
 		if l < laneTurns {
-			q.turn = l + 1 // segment.Q2
+			q.turn = l + 1
 		}
 		if l.isRetry() {
 			q.failing++

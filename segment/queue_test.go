@@ -94,7 +94,7 @@ func ask(t *testing.T, svc *segment.Service, names []string) (came *sync.WaitGro
 	return came
 }
 
-// segment.Q1: what requests have given up doesn't come before a tag that one waits for.
+// What requests have given up doesn't come before a tag that one waits for.
 func TestTagsThatWereGivenUpComeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()
@@ -144,7 +144,6 @@ func TestAskingAgainTakesNoSecondPlace(t *testing.T) {
 	})
 }
 
-// segment.Q2.
 func TestRequestsAndPrefetchesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()
@@ -170,7 +169,7 @@ func TestRequestsAndPrefetchesTakeTurns(t *testing.T) {
 	})
 }
 
-// segment.Q3: forty rows are locked for good, forty are free.
+// Forty rows are locked for good, forty are free.
 func TestTagsThatFailHoldHalfOfTheFetchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()

@@ -58,7 +58,7 @@ type daemon struct {
 	// guard is nil without a guard; with one it is required, and the daemon's directory
 	// may be lost.
 	guard *segmenttest.Guard
-	// forgetful: segment.S1 is not kept, marks are said to be raised and are not.
+	// forgetful: marked-before-use is not kept, marks are said to be raised and are not.
 	forgetful bool
 
 	mu   sync.RWMutex
@@ -319,9 +319,9 @@ func randomFailures(t *testing.T, guard func() *segmenttest.Guard) {
 	}
 }
 
-// TestCheckerFindsRepeatsWithoutS1 shows that the test above can fail: the same
+// TestCheckerFindsRepeatsWithoutMarks shows that the test above can fail: the same
 // world, but marks are not recorded before a range is used.
-func TestCheckerFindsRepeatsWithoutS1(t *testing.T) {
+func TestCheckerFindsRepeatsWithoutMarks(t *testing.T) {
 	w := newWorld(t, 1, true, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := w.load(ctx)
@@ -334,9 +334,9 @@ func TestCheckerFindsRepeatsWithoutS1(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsRepeatsWithoutS2 does the same with clients that take what
+// TestCheckerFindsRepeatsBelowWhatWasSeen does the same with clients that take what
 // the table gives, as a Java Leaf does.
-func TestCheckerFindsRepeatsWithoutS2(t *testing.T) {
+func TestCheckerFindsRepeatsBelowWhatWasSeen(t *testing.T) {
 	w := newWorld(t, 1, false, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	wait := w.load(ctx)
@@ -354,8 +354,8 @@ func TestCheckerFindsRepeatsWithoutS2(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsRepeatsWithoutV1 does the same with a guard that lets every write pass.
-func TestCheckerFindsRepeatsWithoutV1(t *testing.T) {
+// TestCheckerFindsRepeatsWithUnconditionalWrites does the same with a guard that lets every write pass.
+func TestCheckerFindsRepeatsWithUnconditionalWrites(t *testing.T) {
 	w := newWorld(t, 1, false, segmenttest.NewGuard())
 	for _, d := range w.daemons {
 		d.guard.Agree()

@@ -106,7 +106,7 @@ func TestRestartRemembers(t *testing.T) {
 	last := next(t, lookup(t, svc, "order"))
 	stop()
 	high := marks.Mark("order")
-	require.Greater(t, high, last, "segment.S1: marked before it was used")
+	require.Greater(t, high, last, "marked-before-use: marked before it was used")
 
 	store.Set("order", 0, 10) // restored from a backup
 	svc = start(t, segment.Config{Store: store, HighWater: marks})
@@ -158,7 +158,7 @@ func TestMarkThatCannotBeRaised(t *testing.T) {
 			require.ErrorIs(t, <-result, segment.ErrUnavailable)
 		}
 		require.Equal(t, 1, store.Fetches("order"), "the range is kept: a full disk doesn't eat the table")
-		require.False(t, tag.Status().Current.Ready, "segment.S1: not used before it is marked")
+		require.False(t, tag.Status().Current.Ready, "marked-before-use: not used before it is marked")
 		require.True(t, troubled(svc, segment.ErrMark, ""))
 		marks.Before(nil)
 		eventually(t, func() bool {
@@ -216,7 +216,7 @@ func TestPassDuringFetch(t *testing.T) {
 		return nil
 	})
 	_, err := tag.Next(t.Context())
-	require.ErrorIs(t, err, segment.ErrRegressed, "segment.S2")
+	require.ErrorIs(t, err, segment.ErrRegressed, "never-below-seen")
 	store.Set("order", 700, 10)
 	eventuallyServes(t, tag)
 	require.Greater(t, next(t, tag), int64(700))

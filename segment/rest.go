@@ -16,17 +16,17 @@ type Rest struct {
 // Keep returns what is left of all ranges, which this service hands out no more.
 // It is called once Run has returned. What holds of a rest:
 //
-//	segment.K1  A range is closed before Keep tells what is left of it: no ID is both
-//	    handed out and in a rest. A range that was fetched but never published
-//	    is in none.
-//	segment.K2  Adopt is given what one Keep returned, and no Adopt is given it again: its
-//	    caller answers for that. So a rest is ours as it was when it was fetched: marked
-//	    (segment.S1) and above all that others had (segment.S2), and what others
-//	    have taken since is above it.
-//	segment.K3  A rest is used before anything is fetched, and takes neither Store nor
-//	    HighWater. It counts as seen, so that a later range begins above it: the IDs
-//	    of a tag grow. For that a rest that comes after a range was fetched is
-//	    burned. Config.Held lets fetches wait for it.
+//  1. A range is closed before Keep tells what is left of it: no ID is both
+//     handed out and in a rest. A range that was fetched but never published
+//     is in none.
+//  2. Adopt is given what one Keep returned, and no Adopt is given it again: its
+//     caller answers for that. So a rest is ours as it was when it was fetched: marked
+//     (marked-before-use) and above all that others had (never-below-seen), and what others
+//     have taken since is above it.
+//  3. A rest is used before anything is fetched, and takes neither Store nor
+//     HighWater. It counts as seen, so that a later range begins above it: the IDs
+//     of a tag grow. For that a rest that comes after a range was fetched is
+//     burned. Config.Held lets fetches wait for it.
 func (s *Service) Keep() []Rest {
 	var all []Rest
 	for _, t := range s.inUse.all() {
@@ -46,7 +46,7 @@ func (t *Tag) keep() Rest {
 // endLocked takes all ranges away and returns what is left of them.
 func (t *Tag) endLocked() (left [][2]int64) {
 	if s := t.live.Swap(nil); s != nil {
-		used := s.close() // segment.N1: a request may have loaded it just before
+		used := s.close() // a request may have loaded it just before
 		t.counters.done += used
 		if s.lo+used < s.hi() {
 			left = append(left, [2]int64{s.lo + used, s.hi()})
@@ -59,7 +59,7 @@ func (t *Tag) endLocked() (left [][2]int64) {
 	return left
 }
 
-// Adopt serves what a Keep has returned (segment.K2), also while the tags were not read
+// Adopt serves what a Keep has returned, also while the tags were not read
 // yet. A tag without a row is served until a pass over the table has found that out.
 // It waits for a pass that is under way, or ctx. A range that is none is
 // an error before any rest is served.
@@ -99,7 +99,7 @@ func (s *Service) Adopt(ctx context.Context, rests []Rest) error {
 func (t *Tag) adopt(r Rest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.live.Load() != nil { // segment.K3
+	if t.live.Load() != nil {
 		return
 	}
 	b := t.bufferLocked()

@@ -16,7 +16,7 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// segment.K1: with callers until the end and beyond it, each ID is handed out or kept, and
+// With callers until the end and beyond it, each ID is handed out or kept, and
 // none is both.
 func TestKeepIsWhatNobodyGot(t *testing.T) {
 	store := segmenttest.NewStore()
@@ -88,7 +88,7 @@ func left(t *testing.T, store *segmenttest.Store, marks *segmenttest.HighWater, 
 	return svc.Keep()
 }
 
-// segment.K2, segment.K3: a rest is served first, with database and marks away; then the tag goes
+// A rest is served first, with database and marks away; then the tag goes
 // on above it.
 func TestAdopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

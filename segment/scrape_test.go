@@ -16,7 +16,7 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// segment.S5: IDs are handed out while another goroutine holds every lock there is.
+// IDs are handed out while another goroutine holds every lock there is.
 func TestHotPathTakesNoLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()

@@ -116,13 +116,13 @@ type Service struct {
 	loading   chan struct{} // holds one token while a pass is under way
 	marksRead bool          // loading protects
 	pass      atomic.Uint32 // changed with loading held; counts the passes
-	// complete is the last of Run's passes that has shown the table (segment.T1).
+	// complete is the last of Run's passes that has shown the table.
 	// loading protects.
 	complete uint32
-	allGone  atomic.Int64  // how many tags there were, while the last pass has shown none of them (segment.T2)
+	allGone  atomic.Int64  // how many tags there were, while the last pass has shown none of them
 	view     View          // loading protects; of the last pass, zero: the next has to be whole
 	wholeAt  time.Duration // loading protects; when a whole pass ended last
-	doubt    atomic.Bool   // the next pass has to be whole (segment.T4)
+	doubt    atomic.Bool   // the next pass has to be whole
 	inUse    inUse
 	looks    looks
 	troubled troubled
@@ -281,7 +281,7 @@ func (s *Service) returnLocked(t *Tag) {
 		return
 	}
 	delete(s.former, t.name)
-	t.base, t.marked, t.again = f.high, f.marked, f.high > 0 // segment.S2 outlives the row
+	t.base, t.marked, t.again = f.high, f.marked, f.high > 0 // never-below-seen outlives the row
 	if t.again && t.marked > 0 && s.guarded != nil {
 		s.guarded.raiseLater(t.name, t.marked)
 	}

@@ -11,7 +11,7 @@ const cacheLine = 64
 
 // span is a range being handed out.
 //
-// segment.S3: lo, size and refill never change once the span is published; used only
+// Lo, size and refill never change once the span is published; used only
 // grows, but for close, which makes it size. An offset belongs to the one caller
 // that moved used across it by its add, and counts only if it lies below size. size is at
 // most 2^63-1, so used, which is unsigned, would need overshooting adds of another 2^63

@@ -16,21 +16,21 @@ const (
 
 // stepPolicy finds how many IDs a tag's next fetch asks for:
 //
-//	segment.D1  What the last range's time says, as in the Java Leaf: a step that lasted
-//	    less than shortSegment is doubled, one above longSegment halved,
-//	    never below the table's own. The second fetch follows the first at once,
-//	    when a tenth of its range is used, and so takes the step as it is.
-//	segment.D2  At least fetchesAhead times what requests lack that wait when the fetch
-//	    begins. They have gathered while the fetch before was under way, so that this is
-//	    what several fetches' time uses: the range outlasts the next fetch, and from
-//	    then on segment.D1 grows faster than the demand.
-//	segment.D3  No more than Config.MaxStep, or the table's own step where that is larger.
-//	segment.D4  Asking alone uses no ID: a request that gave up, or was cancelled, no longer
-//	    counts, and what was fetched for it serves the next ones. One that can't be had
-//	    whole leaves what is there (Tag.await).
-//	segment.D5  Config.Reserve is how many more steps each range has: it lasts as many times
-//	    longer, and D1 to D3 go by one step of it. Where so many pass the end of
-//	    int64 it has one.
+//  1. What the last range's time says, as in the Java Leaf: a step that lasted
+//     less than shortSegment is doubled, one above longSegment halved,
+//     never below the table's own. The second fetch follows the first at once,
+//     when a tenth of its range is used, and so takes the step as it is.
+//  2. At least fetchesAhead times what requests lack that wait when the fetch
+//     begins. They have gathered while the fetch before was under way, so that this is
+//     what several fetches' time uses: the range outlasts the next fetch, and from
+//     then on the step grows faster than the demand.
+//  3. No more than Config.MaxStep, or the table's own step where that is larger.
+//  4. Asking alone uses no ID: a request that gave up, or was cancelled, no longer
+//     counts, and what was fetched for it serves the next ones. One that can't be had
+//     whole leaves what is there (Tag.await).
+//  5. Config.Reserve is how many more steps each range has: it lasts as many times
+//     longer, and the rules above go by one step of it. Where so many pass the end of
+//     int64 it has one.
 type stepPolicy struct {
 	steps int64         // in a range: Config.Reserve and one
 	table int64         // the table's own step, as last seen

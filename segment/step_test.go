@@ -139,7 +139,7 @@ func TestTableStepNearTheEndOfInt64(t *testing.T) {
 	require.EqualValues(t, math.MaxInt64, tag.Status().Current.Hi)
 }
 
-// segment.D2 to segment.D4: a fetch asks for what waits when it begins, several times
+// A fetch asks for what waits when it begins, several times
 // over, within the limit, and for nothing that is no longer wanted.
 func TestFetchAsksForWhatWaits(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -245,7 +245,7 @@ func TestNobodyIsRefusedForALargeDemand(t *testing.T) {
 	})
 }
 
-// segment.D5: each range has so many more steps, and lasts as many times longer.
+// Each range has so many more steps, and lasts as many times longer.
 func TestReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, fake := segmenttest.NewStore(), fakeClock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Table is a table as people change it: what it creates, and deletes, keeps segment.V5. Its zero
+// Table is a table as people change it: what it creates, and deletes, keeps deleted-mark-stays. Its zero
 // value but for Admin knows of no ID that was ever used.
 type Table struct {
 	Admin
@@ -110,7 +110,7 @@ var ErrLowersMaxID = errors.New("segment: max_id would be lowered")
 // SetMaxID sets where the next range of tag begins, and returns the row as it was. A *MaxIDError
 // where that is below IDs that are known to be used, ErrLowersMaxID where it is below the row's.
 // With force, the operator's word that no ID at or above maxID was used, only the marks kept
-// here count: the high mark in the Guard is set back before the row (segment.V2 takes the
+// here count: the high mark in the Guard is set back before the row (moved-forward takes the
 // greater of the two, so that a failure between them repeats nothing).
 func (t *Table) SetMaxID(ctx context.Context, tag string, maxID int64, force bool) (Row, error) {
 	return t.Admin.SetMaxID(ctx, tag, maxID, func(r Row) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// segment.V5: what is created begins above everything that is known, or is refused with the
+// deleted-mark-stays: what is created begins above everything that is known, or is refused with the
 // max_id to give.
 func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
 	away := func(g *segmenttest.Guard) { g.Break() }
@@ -75,7 +75,7 @@ func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
 	}
 }
 
-// segment.V2: max_id is raised without a question, and set back below what is known to be used, or
+// moved-forward: max_id is raised without a question, and set back below what is known to be used, or
 // below the row's, with the operator's word alone; never below the marks kept here.
 func TestTableSetsMaxID(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -147,7 +147,7 @@ func TestTableSetsMaxID(t *testing.T) {
 // errOnly stands for any reason.
 var errOnly = errors.New("others may have used more")
 
-// segment.V5: a row is deleted only once its max_id is in the marks and in the guard.
+// deleted-mark-stays: a row is deleted only once its max_id is in the marks and in the guard.
 func TestTableKeepsWhatItDeletes(t *testing.T) {
 	store, marks, guard := segmenttest.NewStore(), segmenttest.NewHighWater(), segmenttest.NewGuard()
 	table := &segment.Table{Admin: store, Marks: marks, Guard: guard, Patience: patience}
@@ -180,7 +180,7 @@ func TestTableKeepsWhatItDeletes(t *testing.T) {
 	require.Equal(t, 1, conflicts)
 }
 
-// segment.V5: a service keeps what it has deleted, and what a pass has shown; of a shared table that
+// deleted-mark-stays: a service keeps what it has deleted, and what a pass has shown; of a shared table that
 // is not all, since another daemon may have made the tag again.
 func TestServiceKnowsWhatItDeleted(t *testing.T) {
 	store := segmenttest.NewStore()

@@ -51,13 +51,13 @@ const (
 // buffer is what a tag needs once it is in use. Tag.mu protects all of it.
 type buffer struct {
 	next    *span         // the range after the current one
-	state   state         // segment.S4: stateRunning is entered from stateQueued only, by one fetcher
+	state   state         // stateRunning is entered from stateQueued only, by one fetcher
 	urgent  bool          // stands in a lane of tags that requests wait for
 	left    bool          // stands in a lane of tags that no request waits for
 	done    chan struct{} // closed when the attempt under way ends; nil when no request waits
 	waiting int64         // IDs that the requests inside waitLocked lack
 
-	high      int64    // segment.S2: the end of every range of ours, and the high marks read
+	high      int64    // never-below-seen: the end of every range of ours, and the high marks read
 	pending   Range    // fetched, but not marked yet
 	disposed  bool     // pending was fetched with the guard
 	written   int64    // the highest high mark that a fetch has written, or may have
@@ -66,8 +66,8 @@ type buffer struct {
 	lost      string   // the one fetcher's; By of the last write for a range that was given up
 	before    string   // By of the high mark that a fetch found last
 	taken     HighMark // the high mark that was read or written last, for people
-	turns     int      // segment.V6: fetches in a row that found the table behind another daemon's range
-	other     string   // segment.V6: the node of that daemon, which isn't ours
+	turns     int      // fetches in a row that found the table behind another daemon's range
+	other     string   // the node of that daemon, which isn't ours
 	postponed bool     // in stateBackoff for the guard alone
 
 	policy stepPolicy
@@ -164,7 +164,7 @@ func (t *Tag) takeFrom(s *span, dst []IDRange, most, least int) ([]IDRange, int)
 	if refill {
 		t.prefetch()
 	}
-	if n > 0 { // segment.S6: one add on the offset, for every n
+	if n > 0 { // one add on the offset, for every n
 		dst = append(dst, IDRange{first, first + int64(n) - 1})
 	}
 	return dst, n
@@ -269,13 +269,13 @@ func (t *Tag) remove() former {
 	return former{high: t.floorLocked(), marked: t.marked, counters: t.counters}
 }
 
-// floorLocked is the highest value ever seen (segment.S2).
+// floorLocked is the highest value ever seen (never-below-seen).
 func (t *Tag) floorLocked() int64 {
 	high := max(t.observed, t.marked, t.base)
 	if t.buf == nil {
 		return high
 	}
-	return max(high, t.buf.high) // segment.S2
+	return max(high, t.buf.high) // never-below-seen
 }
 
 // usedLocked is the floor that is left where the guard knows what others have used: what a pass

@@ -116,7 +116,7 @@ func TestTagsComeAndGo(t *testing.T) {
 	})
 }
 
-// segment.T2: an emptied table takes nothing away, however often it is read.
+// An emptied table takes nothing away, however often it is read.
 func TestAllTagsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, rec := segmenttest.NewStore(), &recorder{}
@@ -241,7 +241,7 @@ func TestRecreatedTagNeverRepeats(t *testing.T) {
 	require.Greater(t, next(t, tag), max(last, int64(499)))
 }
 
-// segment.T3: a fetch that finds no row is a failed one.
+// A fetch that finds no row is a failed one.
 func TestFetchFindsNoRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}

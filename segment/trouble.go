@@ -20,7 +20,7 @@ var (
 	ErrUnguarded = errors.New("ranges are fetched without the guard")
 	// ErrTagsGone tells that the last pass has shown none of the tags. They are served from memory.
 	ErrTagsGone = errors.New("the table shows none of the tags")
-	// ErrTablesDiffer tells that the table isn't another daemon's (segment.V6).
+	// ErrTablesDiffer tells that the table isn't another daemon's.
 	ErrTablesDiffer = errors.New("the table is not that of another daemon")
 )
 

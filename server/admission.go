@@ -24,18 +24,18 @@ const guestPlaces = Guests / 2
 
 // admission has the places of the connections of all listeners. It keeps:
 //
-//	server.F1  A surface has at most its limit of connections open, on all of its
-//	    listeners together (Redis has its connections within Public's), and both surfaces have at most Guests more: the descriptors
-//	    that clients take are bounded, and none of a surface's are the other one's. Unix
-//	    sockets have a part of Public's that no other takes, and no other part.
-//	server.F2  At the limit a newcomer takes the place of a connection that waits for its
-//	    client: of the oldest that has sent nothing for silentGrace; else, of an address
-//	    that holds more than the newcomer's, or the newcomer's own, of one that holds
-//	    most: what has sent nothing, then what is idle for longest. A connection of which a byte of a request was
-//	    read is never closed for another. Each is closed before the newcomer is served.
-//	server.F3  A connection for which there is no room is a guest, and gets one answer: of the health
-//	    checks what they found, else 503 overloaded. A guest that is slow to ask gives way
-//	    to the next, so that a health check is always answered.
+//  1. A surface has at most its limit of connections open, on all of its
+//     listeners together (Redis has its connections within Public's), and both surfaces have at most Guests more: the descriptors
+//     that clients take are bounded, and none of a surface's are the other one's. Unix
+//     sockets have a part of Public's that no other takes, and no other part.
+//  2. At the limit a newcomer takes the place of a connection that waits for its
+//     client: of the oldest that has sent nothing for silentGrace; else, of an address
+//     that holds more than the newcomer's, or the newcomer's own, of one that holds
+//     most: what has sent nothing, then what is idle for longest. A connection of which a byte of a request was
+//     read is never closed for another. Each is closed before the newcomer is served.
+//  3. A connection for which there is no room is a guest, and gets one answer: of the health
+//     checks what they found, else 503 overloaded. A guest that is slow to ask gives way
+//     to the next, so that a health check is always answered.
 type admission struct {
 	started   time.Time              // immutable: the zero of the listeners' coarse clocks
 	open      [surfaces]atomic.Int64 // those of Redis are among Public's
@@ -153,8 +153,8 @@ func (a *admission) count(s Surface, n int64) {
 	}
 }
 
-// invite takes a place for a guest, from the one that has waited longest if there is none
-// (server.F3), and returns what gives it back once the guest is closed. It blocks only
+// invite takes a place for a guest, from the one that has waited longest if there is none,
+// and returns what gives it back once the guest is closed. It blocks only
 // while Guests are open, half of which have been told to go.
 func (a *admission) invite(guest net.Conn) (gone func()) {
 	a.present <- struct{}{}
@@ -187,7 +187,7 @@ func (s *Server) serveGuest(guests *fasthttp.Server, nc net.Conn) {
 	}
 }
 
-// handleGuest answers the request of a guest (server.F3).
+// handleGuest answers the request of a guest.
 func (s *Server) handleGuest(ctx *fasthttp.RequestCtx) {
 	defer s.recovered(ctx)
 	ctx.SetConnectionClose()

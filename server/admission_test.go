@@ -33,7 +33,7 @@ func (r *running) dialFrom(address string) net.Conn {
 	return c
 }
 
-// server.F1 and F2: what is busy stays, and any other connection is refused until there is room.
+// What is busy stays, and any other connection is refused until there is room.
 func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	r := start(t, func(c *Config) { patient(c); c.MaxConns = 2 })
 	served := []net.Conn{r.dial(), r.dial()}
@@ -78,7 +78,7 @@ func (r *running) busy() (n int) {
 	return n
 }
 
-// server.F2: an address that holds all places keeps no other address out, in either protocol,
+// An address that holds all places keeps no other address out, in either protocol,
 // and drives none out, however it connects again and again.
 func TestNewcomersMakeRoom(t *testing.T) {
 	for _, silent := range []bool{false, true} {
@@ -131,7 +131,7 @@ func TestNewcomersMakeRoom(t *testing.T) {
 	}
 }
 
-// server.F2: which one makes room.
+// Which one makes room.
 func TestVictims(t *testing.T) {
 	second := int64(time.Second)
 	type client struct {
@@ -223,7 +223,7 @@ func BenchmarkVictim(b *testing.B) {
 	}
 }
 
-// server.F1 and F3: silent guests give way to one that asks, and there are never more of
+// Silent guests give way to one that asks, and there are never more of
 // them than places; over TLS too, where they are in the middle of a handshake.
 func TestGuestsGiveWay(t *testing.T) {
 	s := startSecure(t, false, func(c *Config) { patient(c); c.MaxConns, c.guestTime = 1, guestTime })
@@ -258,7 +258,7 @@ func TestGuestsGiveWay(t *testing.T) {
 	require.Equal(t, 200, readAnswer(t, resp).status)
 }
 
-// server.F3: the guest that has waited longest gives way, once every place is taken.
+// The guest that has waited longest gives way, once every place is taken.
 func TestPlacesOfGuests(t *testing.T) {
 	a, err := newAdmission(prometheus.NewRegistry(), 1)
 	require.NoError(t, err)

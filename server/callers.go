@@ -37,16 +37,16 @@ type caller struct {
 
 // callers are those of a Live. They keep:
 //
-//	server.A1  A token is known by its SHA-256 alone: it is looked up by that, so that the
-//	    time that takes tells nothing of another token, and stands in no log and no metric.
-//	server.A2  Where there are Callers, no ID is issued without the token of one that may have
-//	    those of this key. Each request is held against the settings in force: a reload
-//	    that takes a token away ends it on open connections, too.
+//  1. A token is known by its SHA-256 alone: it is looked up by that, so that the
+//     time that takes tells nothing of another token, and stands in no log and no metric.
+//  2. Where there are Callers, no ID is issued without the token of one that may have
+//     those of this key. Each request is held against the settings in force: a reload
+//     that takes a token away ends it on open connections, too.
 type callers struct {
 	byDigest map[[sha256.Size]byte]*caller
 	counts   map[string]*atomic.Int64 // by name
-	on       bool                     // server.A2
-	adminOn  bool                     // one may change tags
+	on       bool
+	adminOn  bool // one may change tags
 }
 
 // newCallers prepares those of l; those of before keep their counts.
@@ -75,7 +75,7 @@ func newCallers(l Live, before callers) callers {
 	return all
 }
 
-// of returns the caller of a token; nil where there is none (server.A1).
+// of returns the caller of a token; nil where there is none.
 func (a *callers) of(token []byte) *caller { return a.byDigest[sha256.Sum256(token)] }
 
 // admit returns the caller of a request for IDs of this key on c; errNoToken, errKeyRefused.
@@ -85,7 +85,7 @@ func (a *callers) admit(c *conn, h *fasthttp.RequestHeader, key []byte) (*caller
 }
 
 // may tells whether c, nil for none, may have IDs of this key, or returns errNoToken or
-// errKeyRefused (server.A2).
+// errKeyRefused.
 func (a *callers) may(c *caller, key []byte) error {
 	if !a.on {
 		return nil
@@ -126,13 +126,13 @@ type lastBearer struct {
 	value  []byte
 	hash   uint64
 	caller *caller
-	under  *callers // that found it (server.A2)
+	under  *callers // that found it
 }
 
 var bearerSeed = maphash.MakeSeed() //nolint:gochecknoglobals // never written to
 
 // of returns the caller of the token in an Authorization. Bytes are compared only where a hash
-// that no client can predict is the same, so that the time that takes tells nothing (server.A1).
+// that no client can predict is the same, so that the time that takes tells nothing.
 func (l *lastBearer) of(a *callers, value []byte) *caller {
 	hash := maphash.Bytes(bearerSeed, value)
 	if l.under == a && l.hash == hash && bytes.Equal(l.value, value) {

@@ -21,7 +21,7 @@ func withCallers() Live {
 	}}
 }
 
-// server.A2 over HTTP.
+// No ID without the token of a caller that may have it, over HTTP.
 func TestCallersOfIDs(t *testing.T) {
 	r := start(t, func(c *Config) { c.Live = withCallers() })
 	const shop, ops = "Authorization: Bearer " + shopToken, "Authorization: bearer  " + opsToken
@@ -113,7 +113,7 @@ func TestRatesAreEachCallersOwn(t *testing.T) {
 	require.Equal(t, 200, r.get(snowflakePrefix+"order", "Authorization: Bearer "+opsToken).status)
 }
 
-// server.A2 in the Redis protocol: AUTH, HELLO, RESET, and a reload under an open connection.
+// The same in the Redis protocol: AUTH, HELLO, RESET, and a reload under an open connection.
 func TestRedisCallers(t *testing.T) {
 	r, ln := startRedis(t, func(c *Config) { c.Live = withCallers() })
 	c := dialRedis(t, ln)

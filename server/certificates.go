@@ -40,13 +40,13 @@ type CertificateFiles struct {
 // Certificates serves the certificate of some files, and reloads it while Run runs. It
 // keeps:
 //
-//	server.K1  Certificate, key and client CAs change together, or not at all: a
-//	    connection sees one state of the three files.
-//	server.K2  A certificate that can't be used never replaces one that can. Files
-//	    that are being written, or don't match for a moment, are read a second time
-//	    before they are reported.
-//	server.K3  Contents are compared: a rename, a changed symbolic link or a clock
-//	    that is set back hides no change.
+//  1. Certificate, key and client CAs change together, or not at all: a
+//     connection sees one state of the three files.
+//  2. A certificate that can't be used never replaces one that can. Files
+//     that are being written, or don't match for a moment, are read a second time
+//     before they are reported.
+//  3. Contents are compared: a rename, a changed symbolic link or a clock
+//     that is set back hides no change.
 type Certificates struct {
 	files  CertificateFiles                        // immutable
 	loaded func(subject string, expires time.Time) // immutable
@@ -55,7 +55,7 @@ type Certificates struct {
 
 	mu      sync.Mutex
 	failing error // mu protects; of the last Look; nil: none
-	again   bool  // mu protects; it failed so before (server.K2)
+	again   bool  // mu protects; it failed so before
 }
 
 // certificateSet is one state of the files. It is never changed.
@@ -116,7 +116,7 @@ func (c *Certificates) Look() {
 func (c *Certificates) Conditions() (all []condition.Condition) {
 	c.mu.Lock()
 	refused := c.failing
-	if !c.again { // server.K2
+	if !c.again {
 		refused = nil
 	}
 	c.mu.Unlock()

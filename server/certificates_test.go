@@ -35,7 +35,7 @@ func inUse(t *testing.T, c *Certificates) string {
 	return conf.Certificates[0].Leaf.Subject.CommonName
 }
 
-// server.K1, server.K2: only a whole and usable change is taken.
+// Only a whole and usable change is taken.
 func TestCertificatesFollowTheirFiles(t *testing.T) {
 	ca := certtest.New(t, "ca")
 	one, two := ca.Issue(t, "one"), ca.Issue(t, "two")
@@ -88,7 +88,7 @@ func TestCertificatesFollowTheirFiles(t *testing.T) {
 	}
 }
 
-// server.K2: between the writing of the certificate and of the key.
+// Between the writing of the certificate and of the key.
 func TestCertificatesThatAreBeingWrittenAreNoFailure(t *testing.T) {
 	ca := certtest.New(t, "ca")
 	one, two := ca.Issue(t, "one"), ca.Issue(t, "two")
@@ -106,7 +106,7 @@ func TestCertificatesThatAreBeingWrittenAreNoFailure(t *testing.T) {
 	require.Equal(t, "two", inUse(t, c))
 }
 
-// server.K3: as Kubernetes changes a secret: the files are links to a link to a directory.
+// As Kubernetes changes a secret: the files are links to a link to a directory.
 func TestCertificatesBehindLinks(t *testing.T) {
 	ca := certtest.New(t, "ca")
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ func (c *Certificates) Server(clients bool) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			set := c.inUse.Load() // server.K1
+			set := c.inUse.Load()
 			conf := &tls.Config{
 				MinVersion:   tls.VersionTLS12,
 				NextProtos:   []string{"http/1.1"},

@@ -15,11 +15,11 @@ import (
 
 // The page of one daemon shows all live daemons of the cluster. It keeps:
 //
-//	server.W1  A peer is asked by this daemon, at the address that it has in the live set, at most once in
-//	    clusterShare, however many browsers look at the page; none while none does. A request waits for no
-//	    peer: it gets what was heard last.
-//	server.W2  A peer is not trusted. Of an answer summaryBytes are read; what isn't a summary, or has a status
-//	    that no daemon has, is none; texts are shortened, and a number that can't be a rate is 0.
+//  1. A peer is asked by this daemon, at the address that it has in the live set, at most once in
+//     clusterShare, however many browsers look at the page; none while none does. A request waits for no
+//     peer: it gets what was heard last.
+//  2. A peer is not trusted. Of an answer summaryBytes are read; what isn't a summary, or has a status
+//     that no daemon has, is none; texts are shortened, and a number that can't be a rate is 0.
 const (
 	clusterShare   = 5 * time.Second
 	clusterTimeout = 10 * time.Second // of asking all
@@ -109,7 +109,7 @@ type heard struct {
 	leftOut int
 }
 
-// cluster answers GET /api/cluster (server.W1).
+// cluster answers GET /api/cluster.
 func (s *Server) cluster(ctx *fasthttp.RequestCtx) error {
 	return s.common(ctx, contentJSON, func() ([]byte, error) {
 		return s.text("cluster", listShare, func() ([]byte, error) { return encodeJSON(s.clusterView()) })
@@ -146,7 +146,7 @@ func (s *Server) askPeers(b *Backend) (heard, error) {
 	return h, err
 }
 
-// summaryOf reads a peer's answer (server.W2). One that gave none is named by its entry.
+// summaryOf reads a peer's answer. One that gave none is named by its entry.
 func (s *Server) summaryOf(a PeerAnswer) (sum Summary) {
 	err := a.Err
 	if err == nil {

@@ -64,7 +64,7 @@ func TestSummary(t *testing.T) {
 	require.Less(t, len(r.get("/api/summary").body), summaryBytes/4)
 }
 
-// server.W2: what a peer says is bounded, and nothing of it is believed that no daemon says.
+// What a peer says is bounded, and nothing of it is believed that no daemon says.
 func TestPeersAreNotTrusted(t *testing.T) {
 	r := start(t, nil)
 	long := strings.Repeat("x", 1000)
@@ -140,7 +140,7 @@ func (r *running) crowdOf(peers int) (b *Backend, asked *atomic.Int64) {
 	return b, asked
 }
 
-// server.W1: no request waits for a peer, all share what was heard, and it is told when the live set can't be read.
+// No request waits for a peer, all share what was heard, and it is told when the live set can't be read.
 func TestClusterIsShared(t *testing.T) {
 	r := startEmpty(t, nil)
 	require.Len(t, r.cluster().Daemons, 1, "itself, while it starts")

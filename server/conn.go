@@ -34,17 +34,17 @@ const (
 // conn is a client's connection with time-outs that cost nothing per request:
 // fasthttp's own set two deadlines a request, 11 % of the CPU. It keeps:
 //
-//	server.C1  A Read that waits for a request ends after the idle time-out at the
-//	    latest, and not much earlier: its deadline is moved only when the one in
-//	    force is off by more than the listener's slack.
-//	server.C2  A request that isn't complete after its first Read gets the read
-//	    time-out, once: bytes that arrive slowly don't extend it. The first
-//	    request of a connection has it from the accept on; one that began in the same
-//	    packet as the request before it, from the answer to that. (The first Read of a
-//	    body after "100 Continue" has the idle time-out.)
-//	server.C3  A Write ends after the write time-out at the latest, and not before
-//	    half of it (less a tick of the coarse clock).
-//	server.C4  A coarse clock that doesn't move never extends a deadline.
+//  1. A Read that waits for a request ends after the idle time-out at the
+//     latest, and not much earlier: its deadline is moved only when the one in
+//     force is off by more than the listener's slack.
+//  2. A request that isn't complete after its first Read gets the read
+//     time-out, once: bytes that arrive slowly don't extend it. The first
+//     request of a connection has it from the accept on; one that began in the same
+//     packet as the request before it, from the answer to that. (The first Read of a
+//     body after "100 Continue" has the idle time-out.)
+//  3. A Write ends after the write time-out at the latest, and not before
+//     half of it (less a tick of the coarse clock).
+//  4. A coarse clock that doesn't move never extends a deadline.
 //
 // One goroutine reads and writes; any may call Close.
 type conn struct {
@@ -56,7 +56,7 @@ type conn struct {
 	readBy   int64        // the serving goroutine's: the read deadline, on the listener's clock
 	writeBy  int64        // the serving goroutine's: the write deadline
 	fresh    atomic.Bool  // nothing was read yet
-	idle     atomic.Int64 // since when, on the coarse clock, it waits for a request; 0: it is busy; -1: displaced (server.F2)
+	idle     atomic.Int64 // since when, on the coarse clock, it waits for a request; 0: it is busy; -1: displaced
 	place    place
 	linger   atomic.Bool // Close lets the client read the answer first
 	closed   atomic.Bool
@@ -105,8 +105,8 @@ const requestsATurn = resp.CommandsATurn
 
 // turn is called for each request. It keeps:
 //
-//	server.C5  A connection that sends many requests at once gives way to the others after
-//	    requestsATurn of them.
+// A connection that sends many requests at once gives way to the others after
+// requestsATurn of them.
 func (c *conn) turn() {
 	if c.requests++; c.requests > requestsATurn {
 		c.requests = 1
@@ -128,7 +128,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.phase = begun
 	}
 	switch c.phase {
-	case waiting: // server.C1
+	case waiting:
 		c.phase = begun
 		c.idle.Store(c.l.coarse.Load() + 1)
 		c.requests = 0
@@ -137,7 +137,7 @@ func (c *conn) Read(p []byte) (int, error) {
 				return 0, err
 			}
 		}
-	case begun: // server.C2
+	case begun:
 		c.phase = reading
 		if err := c.setRead(c.l.readTimeout); err != nil {
 			return 0, err
@@ -148,7 +148,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(p)
 	if since := c.idle.Load(); since < 0 || n > 0 && since > 0 && !c.idle.CompareAndSwap(since, 0) {
-		return 0, io.EOF // server.F2
+		return 0, io.EOF
 	}
 	if err != nil {
 		switch {
@@ -195,7 +195,7 @@ func (c *conn) serve(serve func() error) error {
 func (c *conn) Write(p []byte) (int, error) {
 	c.phase = waiting
 	c.answered.written()
-	if c.writeBy-c.l.coarse.Load() < int64(c.l.writeTimeout/2) { // server.C3
+	if c.writeBy-c.l.coarse.Load() < int64(c.l.writeTimeout/2) {
 		deadline := time.Now().Add(c.l.writeTimeout)
 		if err := c.SetWriteDeadline(deadline); err != nil {
 			return 0, err
@@ -206,13 +206,13 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 func (c *conn) setRead(d time.Duration) error {
-	if c.l.surface == Redis && c.l.isClosed() { // server.D1
+	if c.l.surface == Redis && c.l.isClosed() {
 		d = min(d, freshGrace)
 	}
 	deadline := time.Now().Add(d)
 	c.readBy = int64(deadline.Sub(c.l.started))
 	if c.secure.tls != nil {
-		// TLS answers some of what it reads. The next Write sets its own (server.C3).
+		// TLS answers some of what it reads. The next Write sets its own.
 		c.writeBy = 0
 		return c.SetDeadline(deadline)
 	}
@@ -231,7 +231,7 @@ func (c *conn) Close() error {
 		case <-c.l.stop:
 		}
 	}
-	if c.l.isClosed() { // server.T3
+	if c.l.isClosed() {
 		return c.raw().Close()
 	}
 	return c.Conn.Close()

@@ -187,7 +187,7 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 	l := still()
 	s := &script{}
 	c := l.admit(s)
-	require.Equal(t, 1, s.reads, "server.C2: the first request has the read time-out from the accept on")
+	require.Equal(t, 1, s.reads, "the first request has the read time-out from the accept on")
 	var buf [headerBytes]byte
 	request := func() {
 		t.Helper()
@@ -200,45 +200,45 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 	require.Equal(t, 1, s.reads)
 	require.Equal(t, 1, s.writes)
 	request()
-	require.Equal(t, 2, s.reads, "server.C1: an idle time-out now")
+	require.Equal(t, 2, s.reads, "an idle time-out now")
 	for range 1000 {
 		request()
 	}
-	require.Equal(t, 2, s.reads, "server.C1: not again while it is good")
-	require.Equal(t, 1, s.writes, "server.C3")
+	require.Equal(t, 2, s.reads, "not again while it is good")
+	require.Equal(t, 1, s.writes)
 
 	l.coarse.Store(int64(900 * time.Millisecond))
 	request()
 	require.Equal(t, 2, s.reads)
 	l.coarse.Store(int64(1500 * time.Millisecond))
 	request()
-	require.Equal(t, 3, s.reads, "server.C1: off by more than the slack")
+	require.Equal(t, 3, s.reads, "off by more than the slack")
 	require.Equal(t, 1, s.writes)
 	l.coarse.Store(int64(6 * time.Second))
 	request()
-	require.Equal(t, 2, s.writes, "server.C3: less than half is left")
+	require.Equal(t, 2, s.writes, "less than half is left")
 
 	reads := s.reads
 	for range 100 {
 		_, err := c.Read(buf[:])
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, s.reads, reads+2, "server.C2: once, however many reads a request takes")
+	require.LessOrEqual(t, s.reads, reads+2, "once, however many reads a request takes")
 	require.Greater(t, s.reads, reads)
 	reads = s.reads
 	_, err := c.Write(buf[:])
 	require.NoError(t, err)
 	request()
-	require.Equal(t, reads+1, s.reads, "server.C1: the read time-out doesn't outlive its request")
+	require.Equal(t, reads+1, s.reads, "the read time-out doesn't outlive its request")
 	for range 100 { // the buffer has the beginning of the next
 		_, err = c.Read(buf[1:])
 		require.NoError(t, err)
 	}
-	require.Equal(t, reads+2, s.reads, "server.C2")
+	require.Equal(t, reads+2, s.reads)
 	request()
 	require.Equal(t, reads+2, s.reads)
 	request()
-	require.Equal(t, reads+3, s.reads, "server.C1")
+	require.Equal(t, reads+3, s.reads)
 }
 
 func TestFirstRequestIsNotGivenMoreTime(t *testing.T) {

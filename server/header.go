@@ -13,8 +13,8 @@ import (
 // headerReceived returns what is called between the header of a request and its body;
 // changes tells whether the listener takes changes of tags. It keeps:
 //
-//	server.B1  A body of more than smallBody is read of a change of tags alone, with the admin
-//	    token: a client without it can't have a connection hold more, however many it opens.
+// A body of more than smallBody is read of a change of tags alone, with the admin
+// token: a client without it can't have a connection hold more, however many it opens.
 func (s *Server) headerReceived(changes bool) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return func(h *fasthttp.RequestHeader) (body fasthttp.RequestConfig) {
 		if h.ContentLength() == noBody {
@@ -58,13 +58,13 @@ const AnyHost = "*"
 // read what the daemon answers, as if it came from where the page did (DNS rebinding);
 // what it can't do is change the Host that the browser sends. It keeps:
 //
-//	server.H1  What may be read without a token, and tells of tags, workers or clocks, is
-//	    for requests to an address, to localhost, or to a name of Live.Hosts. IDs,
-//	    health and metrics are for every Host: callers, balancers and Prometheus ask by
-//	    names of their own, and a page gets no more there than what any client of its
-//	    network could take.
-//	server.H2  Where no browser can be tricked nothing is checked: on a unix socket, over TLS
-//	    (a page has no certificate of ours for its name), without Host.
+//  1. What may be read without a token, and tells of tags, workers or clocks, is
+//     for requests to an address, to localhost, or to a name of Live.Hosts. IDs,
+//     health and metrics are for every Host: callers, balancers and Prometheus ask by
+//     names of their own, and a page gets no more there than what any client of its
+//     network could take.
+//  2. Where no browser can be tricked nothing is checked: on a unix socket, over TLS
+//     (a page has no certificate of ours for its name), without Host.
 func (s *Server) checkHost(ctx *fasthttp.RequestCtx) error {
 	if c, ok := ctx.Conn().(*conn); ok && (c.secure.tls != nil || c.LocalAddr().Network() == "unix") {
 		return nil

@@ -56,7 +56,7 @@ func TestDateMoves(t *testing.T) {
 	require.Eventually(t, func() bool { return r.get("/healthz").header.Get("Date") != first }, 10*time.Second, 50*time.Millisecond)
 }
 
-// server.H1 and server.H2: what a page that points its own name at us may read.
+// What a page that points its own name at us may read.
 func TestForeignHost(t *testing.T) {
 	public, admin := startApart(t, func(c *Config) { c.Live.Hosts = []string{"IDs.example."} })
 	alone := start(t, nil)
@@ -138,7 +138,7 @@ func TestForeignHost(t *testing.T) {
 	require.Equal(t, 200, s.overTLS(s.ln, s.ca.Client(t)).get("/db", "Host: evil.example").status)
 }
 
-// server.B1: a client without a token has no more than a KiB read, wherever it is sent.
+// A client without a token has no more than a KiB read, wherever it is sent.
 func TestLargeBodiesNeedTheToken(t *testing.T) {
 	alone, apart := start(t, nil), start(t, func(c *Config) { c.AdminApart = true })
 	for _, test := range []struct {

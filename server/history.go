@@ -18,9 +18,9 @@ const (
 // history is the last hour of this process, so that a chart has it when it is opened. It
 // keeps:
 //
-//	server.S1  Its memory is fixed. No request counts for it: a point is what the counters
-//	    of /metrics say, taken every historyInterval while the server serves.
-//	server.S2  Its times are the process's age, which no step of the clock changes.
+//  1. Its memory is fixed. No request counts for it: a point is what the counters
+//     of /metrics say, taken every historyInterval while the server serves.
+//  2. Its times are the process's age, which no step of the clock changes.
 type history struct {
 	mu   sync.Mutex
 	ring [historyPoints]HistoryPoint // mu protects

@@ -20,7 +20,7 @@ func (r *running) hour() History {
 	return h
 }
 
-// server.S1 and server.S2: the points of an hour, and no more, by the process's age.
+// The points of an hour, and no more, by the process's age.
 func TestHistory(t *testing.T) {
 	clk := clocktest.New(time.Now())
 	r := startEmpty(t, func(c *Config) { c.Clock = clk })

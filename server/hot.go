@@ -55,11 +55,11 @@ func originForm(ctx *fasthttp.RequestCtx) []byte {
 
 // serveIDs answers a request for IDs. It keeps:
 //
-//	server.I1  An ID is requested only once nothing in the request can be refused any
-//	    more, so that bad input consumes nothing.
-//	server.I2  An ID is in one response at most: none is kept, and none is issued
-//	    again when a client disconnects before it has read it.
-//	Every response with IDs says no-store: a cached ID is a duplicate.
+//  1. An ID is requested only once nothing in the request can be refused any
+//     more, so that bad input consumes nothing.
+//  2. An ID is in one response at most: none is kept, and none is issued
+//     again when a client disconnects before it has read it.
+//  3. Every response with IDs says no-store: a cached ID is a duplicate.
 func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	get := ctx.IsGet()
 	if !get && !ctx.IsHead() && !ctx.IsPost() {

@@ -53,7 +53,7 @@ type batch struct {
 	s       *Server
 	text    []byte
 	read    int   // of text
-	counted int64 // in the gate of unread batches (server.P3); 0: it is small
+	counted int64 // in the gate of unread batches; 0: it is small
 }
 
 // batchIDs are the IDs of a batch until they are its text.
@@ -177,8 +177,8 @@ func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []
 	return out, nil
 }
 
-// fill makes the text of n IDs, and counts it where it is large (server.P3): before any ID is
-// used (server.O1) a list as it will be, and ranges, few as a rule, as if they were small.
+// fill makes the text of n IDs, and counts it where it is large: before any ID is
+// used a list as it will be, and ranges, few as a rule, as if they were small.
 func (b *batch) fill(from *Backend, m mode, key []byte, n int, f form, pending []byte) error {
 	s := b.s
 	list, ok := s.batchIDs.Get().(*batchIDs)

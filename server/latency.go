@@ -52,15 +52,15 @@ type stripe struct {
 
 // latency counts the requests for IDs. It keeps:
 //
-//	server.L1  Counting takes no lock and no memory, and a scrape never blocks it.
-//	server.L2  A request is counted once, when its response is handed to the
-//	    connection, and nothing is sampled: counts and sums are exact once nothing
-//	    is in flight, and no count ever falls. A response is not counted if its
-//	    connection is closed before.
-//	server.L3  Connections share a stripe only where there are more of them than
-//	    stripes, so that processors seldom contend for the counters.
-//	server.L4  The clock is read once for all responses that are written together: of
-//	    requests that came in one packet, one ends where the next begins.
+//  1. Counting takes no lock and no memory, and a scrape never blocks it.
+//  2. A request is counted once, when its response is handed to the
+//     connection, and nothing is sampled: counts and sums are exact once nothing
+//     is in flight, and no count ever falls. A response is not counted if its
+//     connection is closed before.
+//  3. Connections share a stripe only where there are more of them than
+//     stripes, so that processors seldom contend for the counters.
+//  4. The clock is read once for all responses that are written together: of
+//     requests that came in one packet, one ends where the next begins.
 type latency struct {
 	stripes []stripe // immutable; a power of two of them
 	mask    uint64   // immutable: the number of stripes less one
@@ -96,7 +96,7 @@ func (l *latency) refuse(ctx *fasthttp.RequestCtx, m mode, batch bool) {
 	connOf(ctx).answered.next(&l.of(ctx).failed[m][index(batch)], clock.MonoOf(ctx.Time()))
 }
 
-// answered is a request of a connection, with its response not written yet (server.L4).
+// answered is a request of a connection, with its response not written yet.
 // Only the goroutine that serves the connection uses it.
 type answered struct {
 	in    *timings      // nil: no request

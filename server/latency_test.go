@@ -144,7 +144,7 @@ func TestWaitingIsMeasured(t *testing.T) {
 	}
 }
 
-// server.L2: under load no count ever falls, and in the end they are those of the callers.
+// Under load no count ever falls, and in the end they are those of the callers.
 func TestCountsAreExact(t *testing.T) {
 	const callers, requests, batch = 12, 300, 5
 	r := start(t, nil)
@@ -195,7 +195,7 @@ func TestCountsAreExact(t *testing.T) {
 	require.EqualValues(t, each, r.metrics.latency.issued(segmentMode))
 }
 
-// server.L3: as many connections as there are stripes have one each.
+// As many connections as there are stripes have one each.
 func TestConnectionsHaveStripesOfTheirOwn(t *testing.T) {
 	r := start(t, nil)
 	stripes := r.metrics.latency.stripes

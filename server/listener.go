@@ -149,10 +149,10 @@ func (l *listener) admit(nc net.Conn) *conn {
 	if raw, ok := socket.(interface {
 		SetReadBuffer(bytes int) error
 		SetWriteBuffer(bytes int) error
-	}); ok { // server.P3; a connection that is over already says so when it is read
+	}); ok { // a connection that is over already says so when it is read
 		_, _ = raw.SetReadBuffer(connBuffer), raw.SetWriteBuffer(connBuffer)
 	}
-	err := c.setRead(l.readTimeout) // server.C2
+	err := c.setRead(l.readTimeout)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -212,7 +212,7 @@ func (l *listener) Close() error {
 	}
 	close(l.closed)
 	for c := range l.conns {
-		if c.fresh.Load() || l.surface == Redis { // server.D1
+		if c.fresh.Load() || l.surface == Redis {
 			_ = c.SetReadDeadline(time.Now().Add(freshGrace))
 		}
 	}
@@ -227,7 +227,7 @@ func (l *listener) end() {
 		close(l.stop)
 	}
 	for c := range l.conns {
-		_ = c.raw().Close() // server.T3
+		_ = c.raw().Close()
 	}
 	l.mu.Unlock()
 	l.done.Wait()

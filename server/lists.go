@@ -33,21 +33,21 @@ const (
 
 // lists are the turns at answers from whole lists. They keep:
 //
-//	server.P1  At most maxLists such answers are made at once, beside maxCommon of those that
-//	    are the same for all clients, and made once (server.R1). A request beyond them waits
-//	    for its turn, adminTimeout at most: people would rather wait than ask again. A turn
-//	    rests listRest times as long as it was used, from leastRest to mostRest, so that lists take less
-//	    than half of one processor, however many ask: the processors are there for IDs.
-//	    Operators have turns of their own, on the admin surface. The turns of what is the
-//	    same for all come soon, also to a crowd, and while others ask for answers that take
-//	    long to make.
-//	server.P2  No such answer has more than pageRows rows; a cursor tells where the next
-//	    page begins.
-//	server.P3  What a large answer takes is counted until its client has taken it or its
-//	    connection has ended, which Config.WriteTimeout bounds. Beyond maxUnreadLists, and
-//	    maxUnreadBatches for IDs, another is refused: a client that doesn't read takes memory
-//	    from no other. What is the same for all clients is one text, and another each second
-//	    at most. A connection has one answer at a time, and connBuffer of the kernel each way.
+//  1. At most maxLists such answers are made at once, beside maxCommon of those that
+//     are the same for all clients, and made once. A request beyond them waits
+//     for its turn, adminTimeout at most: people would rather wait than ask again. A turn
+//     rests listRest times as long as it was used, from leastRest to mostRest, so that lists take less
+//     than half of one processor, however many ask: the processors are there for IDs.
+//     Operators have turns of their own, on the admin surface. The turns of what is the
+//     same for all come soon, also to a crowd, and while others ask for answers that take
+//     long to make.
+//  2. No such answer has more than pageRows rows; a cursor tells where the next
+//     page begins.
+//  3. What a large answer takes is counted until its client has taken it or its
+//     connection has ended, which Config.WriteTimeout bounds. Beyond maxUnreadLists, and
+//     maxUnreadBatches for IDs, another is refused: a client that doesn't read takes memory
+//     from no other. What is the same for all clients is one text, and another each second
+//     at most. A connection has one answer at a time, and connBuffer of the kernel each way.
 type lists [surfaces]struct{ own, common turns }
 
 // turns are places, for as many as may be inside at once.
@@ -60,7 +60,7 @@ func newLists() (l lists) {
 	return l
 }
 
-// take runs use in its turn (server.P1).
+// take runs use in its turn.
 func (s *Server) take(from turns, use func() error) error {
 	select {
 	case from <- struct{}{}:
@@ -115,7 +115,7 @@ func jsonOf(build func() any) func() ([]byte, error) {
 	return func() ([]byte, error) { return encodeJSON(build()) }
 }
 
-// answer answers with text, which may be large (server.P3).
+// answer answers with text, which may be large.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
 	ctx.SetStatusCode(http.StatusOK)
 	noStore(ctx, contentType)

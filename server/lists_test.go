@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server.P1: no request has a turn while others have them all, and none waits for ever.
+// No request has a turn while others have them all, and none waits for ever.
 func TestListsAreMadeInTurns(t *testing.T) {
 	r := start(t, nil)
 	turns := r.lists[Public].own
@@ -39,7 +39,7 @@ func TestListsAreMadeInTurns(t *testing.T) {
 	require.Equal(t, "1", r.gauge(`leafd_http_shed_total{reason="lists"}`))
 }
 
-// server.P1: a turn rests after its use.
+// A turn rests after its use.
 func TestTurnsRest(t *testing.T) {
 	r := start(t, nil)
 	turns := r.lists[Public].own
@@ -57,7 +57,7 @@ func TestTurnsRest(t *testing.T) {
 	require.Eventually(t, func() bool { return len(turns) == maxLists-1 }, time.Minute, time.Millisecond)
 }
 
-// server.P2: the pages of tags together have each tag once, in order.
+// The pages of tags together have each tag once, in order.
 func TestPagesOfTags(t *testing.T) {
 	var names []string
 	for i := range 50 {
@@ -86,7 +86,7 @@ func TestPagesOfTags(t *testing.T) {
 	}
 }
 
-// server.R1: what is the same for all clients is made once.
+// What is the same for all clients is made once.
 func TestPlainPagesAreMadeOnce(t *testing.T) {
 	var made atomic.Int64
 	s := newServer(t)
@@ -104,7 +104,7 @@ func TestPlainPagesAreMadeOnce(t *testing.T) {
 	text, err := s.text("/cache", time.Hour, func() ([]byte, error) { return []byte("y"), nil })
 	require.NoError(t, err)
 	require.Equal(t, "y", string(text))
-	s.forgetLists() // server.R2
+	s.forgetLists()
 	text, err = s.text("/db", time.Hour, func() ([]byte, error) { return []byte("z"), nil })
 	require.NoError(t, err)
 	require.Equal(t, "z", string(text))
@@ -143,7 +143,7 @@ func TestPagesOfWorkers(t *testing.T) {
 	}
 }
 
-// server.P3: what isn't read is counted, refuses others beyond the bound, and ends with its connection.
+// What isn't read is counted, refuses others beyond the bound, and ends with its connection.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000 })
 	unread := &r.overload.unread[unreadBatches]
@@ -162,7 +162,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	for _, query := range []string{"?n=1000", "?n=200"} {
 		r.get(snowflakePrefix+"y"+query).requireError(t, http.StatusServiceUnavailable, "overloaded")
 	}
-	require.Equal(t, used, r.used(), "server.O1")
+	require.Equal(t, used, r.used())
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y").status)
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=100").status, "small")
 	require.Equal(t, http.StatusOK, r.get("/api/segments").status)

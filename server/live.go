@@ -15,7 +15,7 @@ type Live struct {
 	// other's and from the AdminToken's.
 	Callers []Caller
 	// Hosts are the names by which this daemon is asked, beside its addresses and
-	// localhost; AnyHost for all (server.H1).
+	// localhost; AnyHost for all.
 	Hosts []string
 	// MaxBatch is the largest n of a request, and MaxRange that of one for ranges of a tag.
 	MaxBatch, MaxRange int

@@ -73,7 +73,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 // issued returns how many IDs of a mode were put into responses.
 func (m *metrics) issued(of mode) int64 { return m.latency.issued(of) + m.redisLatency.issued(of) }
 
-// serveMetrics answers GET /metrics. Each format has its own scrapes (server.R1).
+// serveMetrics answers GET /metrics. Each format has its own scrapes.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) error {
 	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
 	return s.common(ctx, string(format), func() ([]byte, error) {

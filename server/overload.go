@@ -34,25 +34,24 @@ const singlesShare = 4
 // up: those for a range of a tag while the database is slow, and batches that need the
 // IDs of future milliseconds, of which each has 4096. Only these are counted. It keeps:
 //
-//	server.O1  A request is shed before it has asked for anything: it uses no ID.
-//	server.O2  The load ahead of a request decides, not its own size (limits.L1): a
-//	    daemon that is not busy sheds no request, however large.
-//	server.O3  MaxInflight bounds what waits, in places: one for each request, and for
-//	    a list of IDs one more for each thousand beyond the first. Each mode
-//	    has its own places, so that a database that hangs takes none from snowflake
-//	    IDs. QueueWait bounds the IDs that batches of snowflake IDs still wait for:
-//	    ahead of a batch are no more than the layout allows in that time. A single
-//	    snowflake ID is never shed: batches leave it a part of each millisecond
-//	    (snowflake.G6), and it takes no more memory than its connection does when idle.
-//	server.O4  A request gives its places back when its handler returns, also by an
-//	    error, a panic or the daemon's end. Nothing depends on the client.
-//	server.O5  Only requests for IDs are counted in places: health, readiness, metrics and
-//	    changes are answered however busy the daemon is. Lists have bounds of their own
-//	    (server.P1 to P3).
-//	server.O6  The rate is charged before any wait and never given back: a client that is
-//	    refused for another reason and asks again is charged again.
-//	server.O7  A part of MaxInflight, 1/singlesShare, is for requests of one ID alone: clients
-//	    that ask for large batches only keep no other from an ID.
+//  1. A request is shed before it has asked for anything: it uses no ID.
+//  2. The load ahead of a request decides, not its own size: a
+//     daemon that is not busy sheds no request, however large.
+//  3. MaxInflight bounds what waits, in places: one for each request, and for
+//     a list of IDs one more for each thousand beyond the first. Each mode
+//     has its own places, so that a database that hangs takes none from snowflake
+//     IDs. QueueWait bounds the IDs that batches of snowflake IDs still wait for:
+//     ahead of a batch are no more than the layout allows in that time. A single
+//     snowflake ID is never shed: batches leave it a part of each millisecond,
+//     and it takes no more memory than its connection does when idle.
+//  4. A request gives its places back when its handler returns, also by an
+//     error, a panic or the daemon's end. Nothing depends on the client.
+//  5. Only requests for IDs are counted in places: health, readiness, metrics and
+//     changes are answered however busy the daemon is. Lists have bounds of their own.
+//  6. The rate is charged before any wait and never given back: a client that is
+//     refused for another reason and asks again is charged again.
+//  7. A part of MaxInflight, 1/singlesShare, is for requests of one ID alone: clients
+//     that ask for large batches only keep no other from an ID.
 type overload struct {
 	maxInflight int64         // immutable; Config.MaxInflight
 	queueWait   time.Duration // immutable; Config.QueueWait
@@ -60,7 +59,7 @@ type overload struct {
 	inflight [modes]limits.Gate           // places
 	queued   limits.Gate                  // snowflake IDs of batches
 	rates    atomic.Pointer[limits.Rates] // nil until a rate was first set
-	unread   [kindsUnread]limits.Gate     // bytes (server.P3)
+	unread   [kindsUnread]limits.Gate     // bytes
 	shed     [shedReasons]prometheus.Counter
 	limited  [modes]prometheus.Counter
 }
@@ -140,7 +139,7 @@ func (o *overload) table() *limits.Rates {
 }
 
 // charge counts n IDs against the rate of the client and the key, or returns errBadCount
-// where the rate never gives so many at once, or errRateLimited (server.O6). by is nil without
+// where the rate never gives so many at once, or errRateLimited. by is nil without
 // tokens.
 func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
 	limit := settings.limitOf(key)
@@ -167,14 +166,14 @@ func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now ti
 	return &e
 }
 
-// enter takes the places of a request for n IDs, or returns errOverloaded (server.O1). Each
-// enter that returns nil is followed by a leave of the same m, n and f (server.O4).
+// enter takes the places of a request for n IDs, or returns errOverloaded. Each
+// enter that returns nil is followed by a leave of the same m, n and f.
 func (o *overload) enter(b *Backend, m mode, n int, f form) error {
 	most := o.maxInflight
 	if n > 1 {
-		most -= most / singlesShare // server.O7
+		most -= most / singlesShare
 	}
-	if !o.inflight[m].Enter(f.places(n), most) { // server.O3
+	if !o.inflight[m].Enter(f.places(n), most) {
 		o.shed[shedInflight].Inc()
 		return errOverloaded.with("%d requests are waiting already", most)
 	}
@@ -183,7 +182,7 @@ func (o *overload) enter(b *Backend, m mode, n int, f form) error {
 	}
 	// How many IDs fit into the longest wait.
 	ids := o.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
-	if !o.queued.Enter(int64(n), ids) { // server.O3
+	if !o.queued.Enter(int64(n), ids) {
 		o.inflight[m].Leave(f.places(n))
 		o.shed[shedQueue].Inc()
 		return errOverloaded.with("the IDs of the next %s are promised already", o.queueWait)
@@ -211,6 +210,6 @@ func (s *Server) awaitRange(b *Backend, key []byte) (int64, error) {
 	if err := s.overload.enter(b, segmentMode, 1, formLines); err != nil {
 		return 0, err
 	}
-	defer s.overload.leave(segmentMode, 1, formLines) // server.O4
+	defer s.overload.leave(segmentMode, 1, formLines)
 	return b.Segments.Next(s.base, key)
 }

@@ -101,7 +101,7 @@ func (r *running) background(paths ...string) (answers func() []answer) {
 	}
 }
 
-// server.O1 to server.O3, server.O5: the load ahead decides, a shed request uses nothing, and no other is shed.
+// The load ahead decides, a shed request uses nothing, and no other is shed.
 func TestBatchesBeyondMaxInflightAreShed(t *testing.T) {
 	r := start(t, crowded(3, 0))
 	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 10)
@@ -190,7 +190,7 @@ func TestQueueOfUsedUpMilliseconds(t *testing.T) {
 	require.Zero(t, r.inside())
 }
 
-// server.O4: a request gives its places back, however it ends.
+// A request gives its places back, however it ends.
 func TestPlacesAreGivenBack(t *testing.T) {
 	r := startEmpty(t, crowded(1, time.Millisecond))
 	for name, b := range map[string]*Backend{

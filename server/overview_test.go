@@ -75,7 +75,7 @@ func TestOverviewCounts(t *testing.T) {
 	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"1","snowflake":"500"}`, "strings: JavaScript's numbers end at 2^53")
 }
 
-// server.R1: however many ask, one build serves all of them for a while.
+// However many ask, one build serves all of them for a while.
 func TestOverviewIsShared(t *testing.T) {
 	r := startEmpty(t, nil)
 	b := r.newBackend()
@@ -103,7 +103,7 @@ func TestOverviewIsShared(t *testing.T) {
 	require.LessOrEqual(t, looks.Load(), 2+int64(time.Since(begun)/listShare))
 }
 
-// server.R4: the registry is read in the background, and its last answer is shown meanwhile.
+// The registry is read in the background, and its last answer is shown meanwhile.
 func TestOverviewWaitsForNothing(t *testing.T) {
 	r := startEmpty(t, nil)
 	r.views.every, r.members.every = time.Millisecond, time.Millisecond
@@ -149,7 +149,7 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 	shown(func(v WorkersView) bool { return v.Error == "" })
 }
 
-// server.R5: what was read is current for twice as long as until the next reading, which takes as long as the last did
+// What was read is current for twice as long as until the next reading, which takes as long as the last did
 // and a rest; and is stale as soon as a reading fails.
 func TestWhatIsStale(t *testing.T) {
 	clk := clocktest.New(time.UnixMilli(1_700_000_000_000))

@@ -2,8 +2,8 @@ package server
 
 // workersView returns the workers as last read, and has them read again:
 //
-//	server.R4  An overview waits for nothing: the registry is read in the background, one
-//	    read at a time (server.R1), bounded, and only while overviews are asked for.
+// An overview waits for nothing: the registry is read in the background, one
+// read at a time, bounded, and only while overviews are asked for.
 func (s *Server) workersView(b *Backend, self *WorkerInfo) WorkersView {
 	v := WorkersView{List: []WorkerInfo{}}
 	if b.Workers == nil {

@@ -101,8 +101,7 @@ func (p *pool) remove(c *conn) {
 	p.taken--
 }
 
-// victim returns the connection that makes room for one from there, and ends it; nil: there is none
-// (server.F2).
+// victim returns the connection that makes room for one from there, and ends it; nil: there is none.
 func (p *pool) victim(from origin, now int64) *conn {
 	for range looks {
 		e := p.silent.Front()

@@ -18,11 +18,11 @@ import (
 // kernel doesn't take through its file layer, and without telling Go's scheduler, since a
 // socket of net's never blocks. It keeps:
 //
-//	server.N1  Deadlines, Close and waiting are net's. Where hold never has to wait, a deadline
-//	    is seen within heldReads.
-//	server.N2  What net reports as an error is one here, too.
-//	server.N3  While hold has the socket, Close waits for what runs: its descriptor
-//	    is not given to another file before that.
+//  1. Deadlines, Close and waiting are net's. Where hold never has to wait, a deadline
+//     is seen within heldReads.
+//  2. What net reports as an error is one here, too.
+//  3. While hold has the socket, Close waits for what runs: its descriptor
+//     is not given to another file before that.
 //
 // One goroutine reads and writes; any may call Close.
 type rawConn struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server.N1, N2: what is larger than the kernel's buffers arrives whole, and waiting, deadlines
+// What is larger than the kernel's buffers arrives whole, and waiting, deadlines
 // and ends are net's, on both kinds of sockets.
 func TestRawConn(t *testing.T) {
 	for _, ln := range []net.Listener{listenTCP(t), listenUnix(t)} {
@@ -80,7 +80,7 @@ func TestRawConn(t *testing.T) {
 	}
 }
 
-// server.N1 to N3 while a socket is held: it waits for more, for room, for a deadline, and for
+// A socket is held: it waits for more, for room, for a deadline, and for
 // Close, which waits for what runs.
 func TestRawConnHeld(t *testing.T) {
 	accept := func() (client net.Conn, c *rawConn) {

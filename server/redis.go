@@ -21,13 +21,13 @@ import (
 )
 
 // redisServer serves the Redis protocol on one listener, a goroutine for each connection.
-// What HTTP promises about connections (server.C1 to C4, F1 to F3, T1 to T3) its listener
+// What HTTP promises about connections its listener
 // keeps here, too. It keeps:
 //
-//	server.D1  Once the server drains, a connection ends after what it has asked is answered,
-//	    as one of HTTP does. When the listener closes, those that wait have freshGrace for
-//	    commands that are on their way; what is not there whole by then has used no ID.
-//	server.D2  A connection is closed so that its client reads the last answers first.
+//  1. Once the server drains, a connection ends after what it has asked is answered,
+//     as one of HTTP does. When the listener closes, those that wait have freshGrace for
+//     commands that are on their way; what is not there whole by then has used no ID.
+//  2. A connection is closed so that its client reads the last answers first.
 type redisServer struct {
 	s       *Server
 	clients sync.WaitGroup // and Serve, which may accept one while the listener closes
@@ -86,11 +86,11 @@ func (s *Server) serveRedis(c *conn) {
 		client.Release()
 	}()
 	if err := c.serve(client.session.Serve); err == nil || errors.Is(err, io.EOF) {
-		c.linger.Store(true) // server.D2
+		c.linger.Store(true)
 	}
 }
 
-// refuseRedisGuest answers a connection beyond the limit, and closes it (server.F3): a client
+// refuseRedisGuest answers a connection beyond the limit, and closes it: a client
 // of the Redis protocol reads what it didn't ask for.
 func (s *Server) refuseRedisGuest(nc net.Conn) {
 	defer nc.Close() //nolint:errcheck // nothing is to be done about it
@@ -114,7 +114,7 @@ var redisModes = [...]mode{resp.Snowflake: snowflakeMode, resp.Segment: segmentM
 var redisForms = [...]form{resp.Integers: formRESP, resp.Strings: formRESPStrings, resp.Ranges: formRangesRESP}
 
 // redisClient is a connection of the Redis protocol, and what its commands are answered
-// from. One goroutine uses it. It keeps server.I1 and I2 of serveIDs, and the rules of latency.
+// from. One goroutine uses it. It keeps the rules of serveIDs and of latency.
 type redisClient struct {
 	s       *Server
 	c       *conn
@@ -138,12 +138,12 @@ type redisCount struct {
 
 var _ resp.Source = (*redisClient)(nil)
 
-// Read reads commands (server.D1). The clock is read once for all of them.
+// Read reads commands. The clock is read once for all of them.
 func (r *redisClient) Read(p []byte) (int, error) {
 	if r.last {
 		return 0, io.EOF
 	}
-	if r.c.phase == waiting && r.session.Begun() { // server.C2
+	if r.c.phase == waiting && r.session.Begun() {
 		r.c.phase = begun
 	}
 	// The other connections' turn comes first: by then the client's next commands are there,
@@ -154,14 +154,14 @@ func (r *redisClient) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes answers, and counts what they answer (server.L2).
+// Write writes answers, and counts what they answer.
 func (r *redisClient) Write(p []byte) (int, error) {
 	took := time.Duration(-1)
 	for m := range r.pending {
 		if r.pending[m] == (redisCount{}) {
 			continue
 		}
-		if took < 0 { // server.L4
+		if took < 0 {
 			took = r.s.cfg.Clock.Mono() - r.began
 		}
 		for batch := range 2 {
@@ -229,7 +229,7 @@ func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []by
 	return all, false, nil
 }
 
-// admit is what is looked at before n IDs are asked for (server.I1).
+// admit is what is looked at before n IDs are asked for.
 func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) {
 	if err := checkKey(key); err != nil {
 		return nil, nil, errBadRawKey
@@ -270,7 +270,7 @@ func (r *redisClient) Decode(id []byte) (resp.Decoded, error) {
 }
 
 // Authorize implements resp.Source: the password is a caller's token, or the admin token, and the
-// user its name (server.A1).
+// user its name.
 func (r *redisClient) Authorize(user, password []byte) (ok, open bool) {
 	settings := r.s.live.Load()
 	if !settings.callers.on && !settings.callers.adminOn {
@@ -288,8 +288,7 @@ func (r *redisClient) Authorize(user, password []byte) (ok, open bool) {
 // Forget implements resp.Source.
 func (r *redisClient) Forget() { r.token, r.caller = [sha256.Size]byte{}, nil }
 
-// by returns the caller of the token that the client has; nil: none, or a reload took it away
-// (server.A2).
+// by returns the caller of the token that the client has; nil: none, or a reload took it away.
 func (r *redisClient) by(settings *live) *caller {
 	if r.under != settings {
 		r.under = settings

@@ -26,7 +26,7 @@ func (l *late) Accept() (net.Conn, error) {
 
 func (l *late) Close() error { close(l.closing); return l.Listener.Close() }
 
-// server.D1: also of a connection that is accepted while the listener closes.
+// Also of a connection that is accepted while the listener closes.
 func TestRedisStopAwaitsTheLastOne(t *testing.T) {
 	for range 3 {
 		s := newServer(t)

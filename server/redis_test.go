@@ -310,7 +310,7 @@ func TestRedisClientThatReadsNothing(t *testing.T) {
 	require.Less(t, r.used(), 10_000*400, "as many as the kernel's buffers took answers for")
 }
 
-// server.C1, C2: idle and half-sent commands.
+// Idle and half-sent commands.
 func TestRedisTimeouts(t *testing.T) {
 	t.Parallel()
 	r, ln := startRedis(t, func(c *Config) { c.IdleTimeout, c.ReadTimeout = 300*time.Millisecond, arrival })
@@ -329,7 +329,7 @@ func TestRedisTimeouts(t *testing.T) {
 	require.Equal(t, 2, r.used())
 }
 
-// server.C2: half a command that arrived with whole ones has the read time-out, once.
+// Half a command that arrived with whole ones has the read time-out, once.
 func TestRedisHalfACommandBehindAWholeOne(t *testing.T) {
 	t.Parallel()
 	_, ln := startRedis(t, func(c *Config) { patient(c); c.ReadTimeout = arrival })
@@ -353,7 +353,7 @@ func TestRedisHalfACommandBehindAWholeOne(t *testing.T) {
 	requireClosed(t, slow)
 }
 
-// server.F1, F3: the connections of both protocols are counted together.
+// The connections of both protocols are counted together.
 func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
 	r, ln := startRedis(t, func(c *Config) { patient(c); c.MaxConns = 2 })
 	first, second := dialRedis(t, ln), dialRedis(t, ln)
@@ -379,7 +379,7 @@ func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
 	require.Equal(t, ":2", second.line())
 }
 
-// server.D1: once the daemon drains each connection ends after its answer; at the end those
+// Once the daemon drains each connection ends after its answer; at the end those
 // that wait are closed, what is in flight is answered, and no client loses an answer.
 func TestRedisDrains(t *testing.T) {
 	r, ln := startRedis(t, nil)

@@ -21,7 +21,7 @@ func (s *Server) routes(surface Surface) *router.Router {
 		r.GET(path, s.wrap(h, params...))
 		r.HEAD(path, s.wrap(h, params...)) // fasthttp omits the body
 	}
-	get := func(path string, h handler, params ...string) { open(path, s.named(h), params...) } // server.H1
+	get := func(path string, h handler, params ...string) { open(path, s.named(h), params...) }
 	missing := func(ctx *fasthttp.RequestCtx) { s.fail(ctx, errNotFound) }
 	operators := surface == Admin || !s.cfg.AdminApart // whether it has what only operators need
 	// show is get for what operators look at: with a surface of their own clients read neither lists

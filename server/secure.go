@@ -17,23 +17,23 @@ import (
 // secure is the TLS state of a conn; the zero value is plain TCP. The *tls.Conn is
 // below the conn, so that the conn's deadlines apply to the handshake too. It keeps:
 //
-//	server.T1  The handshake runs in the goroutine that serves the connection, never
-//	    in the one that accepts. It shares the read time-out with the first request
-//	    (server.C2), for writing too.
-//	server.T2  A client that fails the handshake gets no answer, except for the hint that
-//	    plain HTTP gets, and nothing is counted as one.
-//	server.T3  Closing doesn't wait for clients once the server stops: the close
-//	    notification of TLS alone could take five seconds for each connection.
-//	server.T4  No more than GOMAXPROCS-1 handshakes (one at least) are worked on at a time, of
-//	    all listeners, in the order in which they have something to work on: clients that
-//	    connect leave the processors to clients that ask. None has a turn while it waits for
-//	    its client, and waiting for a turn has the read time-out, too.
+//  1. The handshake runs in the goroutine that serves the connection, never
+//     in the one that accepts. It shares the read time-out with the first request,
+//     for writing too.
+//  2. A client that fails the handshake gets no answer, except for the hint that
+//     plain HTTP gets, and nothing is counted as one.
+//  3. Closing doesn't wait for clients once the server stops: the close
+//     notification of TLS alone could take five seconds for each connection.
+//  4. No more than GOMAXPROCS-1 handshakes (one at least) are worked on at a time, of
+//     all listeners, in the order in which they have something to work on: clients that
+//     connect leave the processors to clients that ask. None has a turn while it waits for
+//     its client, and waiting for a turn has the read time-out, too.
 type secure struct {
 	tls  *tls.Conn // immutable; nil: no TLS
 	done bool      // the serving goroutine's: the handshake is over
 }
 
-// handshakes are the turns of server.T4, of the whole process, as the processors are.
+// handshakes are the turns of TLS handshakes, of the whole process, as the processors are.
 var handshakes = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)) //nolint:gochecknoglobals // as above
 
 // takingTurns is the socket below TLS: during the handshake it gives its turn back while it
@@ -79,7 +79,7 @@ func (t *takingTurns) give() {
 // NetConn returns the connection below.
 func (t *takingTurns) NetConn() net.Conn { return t.Conn }
 
-// Secured has the connections of ln speak TLS, with handshakes in turns (server.T4).
+// Secured has the connections of ln speak TLS, with handshakes in turns.
 func Secured(ln net.Listener, conf *tls.Config) net.Listener { return tlsListener{ln, conf} }
 
 type tlsListener struct {
@@ -133,7 +133,7 @@ func (c *conn) handshake() error {
 	default:
 		c.l.sampled.Info().Stringer("client", c.RemoteAddr()).Stringer("surface", c.l.surface).Err(err).Msg("a TLS handshake failed")
 	}
-	return io.EOF // server.T2
+	return io.EOF
 }
 
 // looksPlain tells whether a client's first bytes begin a request without TLS.

@@ -109,7 +109,7 @@ func TestServesOverTLS(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(s.log.String(), "a TLS handshake failed") }, time.Minute, time.Millisecond)
 }
 
-// server.T2: it is told what is wrong, and no answer is counted for what was no request.
+// It is told what is wrong, and no answer is counted for what was no request.
 func TestPlainHTTPWhereTLSIsSpoken(t *testing.T) {
 	s := startSecure(t, false, nil)
 	for _, request := range []string{oneID, "POST /api/segments HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100_000), "DELETE /x HTTP/1.1\r\n\r\n"} {
@@ -181,7 +181,7 @@ func TestClientCertificates(t *testing.T) {
 	require.Equal(t, 1, s.used())
 }
 
-// server.K1: a client CA that is taken away shuts its clients out, tickets or not; a client that
+// A client CA that is taken away shuts its clients out, tickets or not; a client that
 // is connected stays.
 func TestClientCAChanges(t *testing.T) {
 	s := startSecure(t, true, nil)
@@ -211,7 +211,7 @@ func TestClientCAChanges(t *testing.T) {
 	require.NoError(t, ask(s.dialTLS(s.ca.Client(t, other.Issue(t, "bob")))))
 }
 
-// server.T4: a crowd that says hello and no more has no turn, and a client that has none waits,
+// A crowd that says hello and no more has no turn, and a client that has none waits,
 // as long as for a request.
 func TestHandshakesTakeTurns(t *testing.T) {
 	s := startSecure(t, false, func(c *Config) { c.ReadTimeout = time.Minute })

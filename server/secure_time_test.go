@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server.T1: a client that stalls in the handshake is closed in time, and delays no other.
+// A client that stalls in the handshake is closed in time, and delays no other.
 func TestStalledHandshakes(t *testing.T) {
 	t.Parallel()
 	hello := func(t *testing.T, s *secured) []byte { // the first bytes of a handshake
@@ -68,7 +68,7 @@ func TestStalledHandshakes(t *testing.T) {
 	}
 }
 
-// server.C1 and server.C2 under TLS: idle connections and half-sent later requests are closed.
+// Under TLS: idle connections and half-sent later requests are closed.
 func TestTimeoutsUnderTLS(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -103,7 +103,7 @@ func TestTimeoutsUnderTLS(t *testing.T) {
 	}
 }
 
-// server.C3 under TLS: a client that reads nothing is closed.
+// Under TLS: a client that reads nothing is closed.
 func TestWriteTimeoutUnderTLS(t *testing.T) {
 	t.Parallel()
 	s := startSecure(t, false, func(c *Config) { patient(c); c.WriteTimeout = 200 * time.Millisecond })
@@ -119,7 +119,7 @@ func TestWriteTimeoutUnderTLS(t *testing.T) {
 	_ = c.Close()
 }
 
-// server.T3, and handshakes of every stage when the stop comes.
+// And handshakes of every stage when the stop comes.
 func TestShutdownDuringHandshakes(t *testing.T) {
 	s := startSecure(t, false, patient)
 	var all []net.Conn
@@ -200,7 +200,7 @@ func (s *sticking) Accept() (net.Conn, error) {
 	return &stuck{Conn: nc, full: &s.full, closed: make(chan struct{})}, nil
 }
 
-// server.T3: TLS's goodbye to clients that read nothing, one after the other, would take
+// TLS's goodbye to clients that read nothing, one after the other, would take
 // longer than any stop may.
 func TestShutdownSaysNoGoodbyes(t *testing.T) {
 	s := startSecure(t, false, patient)

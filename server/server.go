@@ -41,7 +41,7 @@ const (
 const (
 	headerBytes = 8 << 10  // request line and headers; more gets 431
 	bodyBytes   = 64 << 10 // of a change with the token; more gets 413
-	smallBody   = 1 << 10  // of any other request (server.B1)
+	smallBody   = 1 << 10  // of any other request
 )
 
 // Config is what a Server needs from the start. Zero values get the default.

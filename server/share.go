@@ -23,13 +23,13 @@ const (
 // shared is one reading of something large, for all requests for it at a moment. It
 // keeps:
 //
-//	server.R1  One reading at a time: it serves all requests while it is under way, and
-//	    after that until every has gone by since it began, and cost times what it took,
-//	    mostRest at most, since it ended. So does its error: a database that is away is
-//	    asked once a second, however many ask.
-//	server.R2  A request after forget gets nothing that was read before it.
-//	server.R3  Nothing that was returned is changed afterwards, and nothing is kept that
-//	    serves no request any more.
+//  1. One reading at a time: it serves all requests while it is under way, and
+//     after that until every has gone by since it began, and cost times what it took,
+//     mostRest at most, since it ended. So does its error: a database that is away is
+//     asked once a second, however many ask.
+//  2. A request after forget gets nothing that was read before it.
+//  3. Nothing that was returned is changed afterwards, and nothing is kept that
+//     serves no request any more.
 type shared[T any] struct {
 	every time.Duration // immutable
 	cost  int           // immutable; a factor
@@ -83,7 +83,7 @@ func (s *shared[T]) forget() {
 	s.last = nil
 }
 
-// text returns what build makes as an answer to all who ask for name, each interval of every (server.R1).
+// text returns what build makes as an answer to all who ask for name, each interval of every.
 func (s *Server) text(name string, every time.Duration, build func() ([]byte, error)) ([]byte, error) {
 	known, _ := s.texts.LoadOrStore(name, &shared[[]byte]{every: every, cost: listRest})
 	text, _ := known.(*shared[[]byte])
@@ -92,8 +92,8 @@ func (s *Server) text(name string, every time.Duration, build func() ([]byte, er
 
 // latest is what is read from others, now and then, and as it was read last for callers that don't wait. It keeps:
 //
-//	server.R5  A value is stale when it is older than two of these readings take, or when its last
-//	    reading failed: pages show it as of its time.
+// A value is stale when it is older than two of these readings take, or when its last
+// reading failed: pages show it as of its time.
 type latest[T any] struct {
 	shared[*asRead[T]]
 	last atomic.Pointer[asRead[T]] // nil: none was made
@@ -132,7 +132,7 @@ func (l *latest[T]) seen() *asRead[T] {
 	return &asRead[T]{}
 }
 
-// stale tells whether r is not to be taken for current (server.R5).
+// stale tells whether r is not to be taken for current.
 func (l *latest[T]) stale(s *Server, r *asRead[T]) bool {
 	each := max(l.every, time.Duration(1+l.cost)*min(r.took, mostRest)) + l.every // pages ask about as often as it is read
 	return r.failing != "" || r.asOf > 0 && s.cfg.Clock.Mono()-r.at > 2*each

@@ -16,7 +16,6 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// server.R1, server.R3.
 func TestSharedReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cost = 4
@@ -82,7 +81,7 @@ func TestRestAfterAFreezeIsBounded(t *testing.T) {
 	})
 }
 
-// server.R2: also while a reading is under way that began before the change.
+// Also while a reading is under way that began before the change.
 func TestSharedReadingIsForgotten(t *testing.T) {
 	s := shared[string]{every: listShare}
 	begun, release := make(chan struct{}), make(chan struct{})

@@ -131,7 +131,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		all.Go(func() {
 			if err := f.serve.ShutdownWithContext(ctx); err != nil {
 				failed[i] = err
-				s.giveUp() // what waits for an ID may hold its socket, and end waits for that (server.N3)
+				s.giveUp() // what waits for an ID may hold its socket, and end waits for that
 			}
 			f.listen.end()
 		})

@@ -206,7 +206,7 @@ func TestSeveralListeners(t *testing.T) {
 	}
 	require.Contains(t, overAdmin.get("/metrics").body, "leafd_http_connections 3\n")
 
-	// server.F1: unix sockets have places of their own, and so has the other surface.
+	// Unix sockets have places of their own, and so has the other surface.
 	r.client.CloseIdleConnections()
 	overUnix.client.CloseIdleConnections()
 	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
@@ -234,7 +234,7 @@ func TestSeveralListeners(t *testing.T) {
 	}
 }
 
-// server.C1 and server.C2 on a unix socket.
+// The time-outs of connections, on a unix socket.
 func TestTimeoutsOnAUnixSocket(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){

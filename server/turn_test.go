@@ -13,7 +13,7 @@ import (
 	"github.com/leafd/leafd/server/resp"
 )
 
-// server.C5, resp.S4: on one processor another goroutine runs once 16 requests are answered,
+// On one processor another goroutine runs once 16 requests are answered,
 // however many are there; rarely after 32 and one, since at every 61st turn Go's scheduler looks first where a
 // goroutine that gave way waits.
 func TestPipelinesGiveWay(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/test/clocktest"
 )
 
-// snowflake.G5: callers that wait for a used-up millisecond are served in the order of coming,
+// Callers that wait for a used-up millisecond are served in the order of coming,
 // also before those that come when the next one has begun. (On the real daemon 64 clients
 // that ask for batches all the time left some waiting for seconds.)
 func TestWaitersAreServedInOrder(t *testing.T) {

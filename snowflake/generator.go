@@ -61,23 +61,23 @@ type Config struct {
 
 // Generator issues the IDs of one worker. It keeps, for any number of callers:
 //
-//	snowflake.G1  state (the last time and sequence issued, in one word) only grows, and
+//	time-only-grows  state (the last time and sequence issued, in one word) only grows, and
 //	    an ID is issued only by the compare-and-swap that moved state to it:
 //	    so no two IDs are equal, regardless of what the clock does.
-//	snowflake.G2  an ID's time t satisfies Floor <= t < Fence.Ceiling() as loaded before
+//	floor-to-ceiling  an ID's time t satisfies Floor <= t < Fence.Ceiling() as loaded before
 //	    that compare-and-swap: so none equals one of an earlier or later life.
-//	snowflake.G3  before the first ID of a millisecond the wall clock itself was read; the
+//	-  before the first ID of a millisecond the wall clock itself was read; the
 //	    monotonic clock only tells that the millisecond isn't over. So a step
 //	    of the wall clock is seen within a millisecond under load.
-//	snowflake.G4  after Stop's swap no compare-and-swap succeeds: what Stop returns is the
+//	-  after Stop's swap no compare-and-swap succeeds: what Stop returns is the
 //	    last time ever issued.
-//	snowflake.G5  no caller spins: a used-up millisecond has one sleeper, and every other
+//	-  no caller spins: a used-up millisecond has one sleeper, and every other
 //	    caller waits for its turn, first come, first served, and can give up. A caller
 //	    that comes while others wait, other than for one ID, waits behind them: under a
 //	    load of batches some would never get through.
-//	snowflake.G6  batches leave the last 1/singlesShare of each millisecond to calls for one
+//	-  batches leave the last 1/singlesShare of each millisecond to calls for one
 //	    ID, which don't wait behind them.
-//	snowflake.G7  the IDs of a range differ in their sequences alone: counting from the first to
+//	-  the IDs of a range differ in their sequences alone: counting from the first to
 //	    the last never leaves the millisecond in which the range was reserved.
 type Generator struct {
 	layout   Layout      // immutable
@@ -148,7 +148,7 @@ func New(cfg Config) (*Generator, error) {
 		timeBits: l.timeShift(),
 		turn:     make(chan struct{}, 1),
 	}
-	// The last millisecond below the floor counts as used up (snowflake.G2).
+	// The last millisecond below the floor counts as used up (floor-to-ceiling).
 	g.state.Store(g.word(int64(floor-l.Epoch)-1, g.seqMask))
 	g.look()
 	return g, nil
@@ -172,15 +172,15 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 // returns up to most IDs, 1 at least: first and those that follow it; n is how
 // many.
 func (g *Generator) NextAt(ctx context.Context, mono time.Duration, most int) (first int64, n int, err error) {
-	if now := g.elapsed(mono); g.below(now) { // snowflake.G2
+	if now := g.elapsed(mono); g.below(now) { // floor-to-ceiling
 		for {
 			state := g.state.Load()
 			left := g.seqMask - state&g.seqMask
 			if int64(state>>g.seqBits) != now || left == 0 { //nolint:gosec // below 2^60
-				break // another millisecond: snowflake.G3 wants the wall clock
+				break // another millisecond: the wall clock is read first
 			}
 			take := min(left, uint64(most))                //nolint:gosec // most > 0
-			if g.state.CompareAndSwap(state, state+take) { // snowflake.G1
+			if g.state.CompareAndSwap(state, state+take) { // time-only-grows
 				return g.id(now, state&g.seqMask+1), int(take), nil //nolint:gosec // at most most
 			}
 		}
@@ -210,7 +210,7 @@ func (g *Generator) NextN(ctx context.Context, dst []int64) error {
 }
 
 // NextRange returns up to most IDs, 1 at least, as a range: first and those that
-// follow it. n is how many: as many of one millisecond as fit (snowflake.G7). It
+// follow it. n is how many: as many of one millisecond as fit. It
 // fails as Next does, and waits its turn as NextN.
 func (g *Generator) NextRange(ctx context.Context, most int) (first int64, n int, err error) {
 	r, err := g.reserve(ctx, uint64(most)) //nolint:gosec // most > 0
@@ -221,7 +221,7 @@ func (g *Generator) NextRange(ctx context.Context, most int) (first int64, n int
 }
 
 // Stop ends issuing for good and returns the last time that an ID was issued
-// for, or the millisecond below Floor if none was (snowflake.G4).
+// for, or the millisecond below Floor if none was.
 func (g *Generator) Stop() clock.Millis {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -270,10 +270,10 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 	defer leave()
 	end := g.seqMask // the last sequence that is ours to take
 	if want > 1 {
-		end -= (g.seqMask + 1) / singlesShare // snowflake.G6
+		end -= (g.seqMask + 1) / singlesShare
 	}
 	for {
-		if want > 1 && !queued && len(g.turn) > 0 { // snowflake.G5
+		if want > 1 && !queued && len(g.turn) > 0 {
 			if err := g.queue(ctx); err != nil {
 				return reservation{}, err
 			}
@@ -287,7 +287,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 		}
 		last, seq := int64(state>>g.seqBits), state&g.seqMask //nolint:gosec // below 2^60
 		if now != last || seq >= end {
-			now = g.look() // snowflake.G3
+			now = g.look()
 		}
 		if now < last {
 			leave() // the others are no better off, but each may be refused at once
@@ -316,7 +316,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			g.counts.exhausted.Add(1)
 			return reservation{}, g.layout.checkTime(g.layout.Epoch + clock.Millis(now))
 		}
-		if !g.below(now) { // snowflake.G2
+		if !g.below(now) { // floor-to-ceiling
 			leave() // all wait for the same report
 			g.counts.ceilingWaits.Add(1)
 			if err := g.fence.Await(ctx, g.layout.Epoch+clock.Millis(now)); err != nil {
@@ -330,7 +330,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			first = min(g.firstSequence(now == last+1 && seq >= end), end)
 		}
 		n := min(want, end+1-first)
-		if g.state.CompareAndSwap(state, g.word(now, first+n-1)) { // snowflake.G1
+		if g.state.CompareAndSwap(state, g.word(now, first+n-1)) { // time-only-grows
 			return reservation{time: now, first: first, n: int(n)}, nil //nolint:gosec // at most want
 		}
 	}

@@ -42,7 +42,7 @@ func next(t *testing.T, g *snowflake.Generator) snowflake.Parts {
 	return parts
 }
 
-// snowflake.G7: a range ends where batches' part of its millisecond does, and another one begins
+// A range ends where batches' part of its millisecond does, and another one begins
 // in the next.
 func TestRangesEndWithTheirMillisecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestBatchCrossesMilliseconds(t *testing.T) {
 	})
 }
 
-// forBatches is how many sequences of a millisecond batches get (snowflake.G6).
+// forBatches is how many sequences of a millisecond batches get.
 const forBatches = 4096 - 4096/128
 
 // useUp takes all IDs of the millisecond.
@@ -151,7 +151,7 @@ func useUp(t *testing.T, g *snowflake.Generator) {
 	}
 }
 
-// snowflake.G6: while batches wait for the next milliseconds, one ID is there at once, also
+// While batches wait for the next milliseconds, one ID is there at once, also
 // the first one of a millisecond.
 func TestBatchesLeaveSingleIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestRollback(t *testing.T) {
 			clk := clocktest.NewBubble(noon)
 			g := newGenerator(t, clk)
 			before := next(t, g)
-			time.Sleep(time.Millisecond) // a step shows when the millisecond is over (snowflake.G3)
+			time.Sleep(time.Millisecond) // a step shows when the millisecond is over
 			start := clk.Mono()
 			clk.Step(-tt.back - time.Millisecond)
 			if !tt.refused {
@@ -286,7 +286,7 @@ func TestClockStillBehindAfterTheWait(t *testing.T) {
 	})
 }
 
-// snowflake.G3: the step is seen although the hot path reads the monotonic clock only.
+// The step is seen although the hot path reads the monotonic clock only.
 func TestStepIsSeenWithinAMillisecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clocktest.NewBubble(noon)

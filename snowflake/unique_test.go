@@ -68,7 +68,7 @@ func TestUniqueUnderContention(t *testing.T) {
 					}
 				case size == 1:
 					ids[n], err = g.Next(context.Background())
-				case size%3 == 0: // as a range (snowflake.G7)
+				case size%3 == 0: // as a range
 					var first int64
 					first, size, err = g.NextRange(context.Background(), size)
 					for j := range ids[n : n+size] {
@@ -155,7 +155,7 @@ func (h *hurrying) Wall() (int64, time.Duration) {
 	return noon.UnixNano() + int64(mono), mono
 }
 
-// snowflake.G4: no ID lies above what Stop returned. Each ID has a millisecond of its own
+// No ID lies above what Stop returned. Each ID has a millisecond of its own
 // here, so that a single one that slips past Stop shows.
 func TestStopUnderLoad(t *testing.T) {
 	callers := max(1, min(runtime.GOMAXPROCS(0), runtime.NumCPU())-1) // beside us: no goroutine waits for a processor

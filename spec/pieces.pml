@@ -1,17 +1,17 @@
 /*
- * The holder of a worker ID, and how far it has issued: rules U1 to U4, with a ZooKeeper that
+ * The holder of a worker ID, and how far it has issued: its four rules, with a ZooKeeper that
  * keeps its data. A worker ID is one entry, at one path, which is taken by a create or by a
  * conditional write. README.md says what is covered, and what each event is in leafd.
  *
- *   U1 An instance issues only times t with floor <= t < limit, both acknowledged by ZooKeeper
+ *   below-the-limit  An instance issues only times t with floor <= t < limit, both acknowledged by ZooKeeper
  *      in one conditional write of the worker ID's one path.
- *   U2 A limit never falls, except by a release of its holder (file first, then the entry) or
+ *   floor-at-the-limit  A limit never falls, except by a release of its holder (file first, then the entry) or
  *      --force. A new piece begins at or above floor, limit and ceiling that stood there. A
  *      released record never resumes.
- *   U3 A time is used only below the ceiling fsynced in the instance's file. A start begins at
+ *   ceiling-before-use  A time is used only below the ceiling fsynced in the instance's file. A start begins at
  *      or above that ceiling, the floor and the entry's ceiling; with a damaged slot, a ceiling
  *      lead later. A release marks both slots.
- *   U4 One process an instance. A directory is a copy where its record is of another directory
+ *   one-directory  One process an instance. A directory is a copy where its record is of another directory
  *      or life than the lock's, where the owner in its entry is neither acked nor current, or
  *      where another life of its instance runs.
  *

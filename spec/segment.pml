@@ -1,23 +1,23 @@
 /*
- * The segment guard: rules V1 to V5 of leafd, which keep the ranges of one tag disjoint
+ * The segment guard: the rules of leafd, which keep the ranges of one tag disjoint
  * although the database may take commits back. README.md says what is covered.
  *
  * The database proposes a range [lo, hi), and locks the row. It is used only after a write of
  * the tag's high mark in ZooKeeper, conditional on what was read there, then the commit, then
  * the mark on disk. No number may be used twice.
  *
- *   V1 The transaction locks the row and reads high. A range [lo, hi) is used only after high =
+ *   high-mark-decides  The transaction locks the row and reads high. A range [lo, hi) is used only after high =
  *      hi was written, conditional on what was read in the same session; then the commit; then
  *      the local mark. After a conflict high is read again. Without an answer, or after a
  *      failed commit, the range is given up.
- *   V2 The range begins at the greatest of max_id, high and the local mark, and max_id is left
+ *   moved-forward  The range begins at the greatest of max_id, high and the local mark, and max_id is left
  *      at its end.
- *   V3 Marks are on disk before their numbers are used, and all are loaded at a start. Without
+ *   marks-loaded-first  Marks are on disk before their numbers are used, and all are loaded at a start. Without
  *      --zk a table behind them is refused.
- *   V4 ZooKeeper away: with prefer a daemon goes on by V3, and first raises high when it is
+ *   raised-when-back  ZooKeeper away: with prefer a daemon goes on by marks-loaded-first, and first raises high when it is
  *      back (written); an unused range of that time is given up (back). With require it fetches
  *      nothing.
- *   V5 A deleted tag's high mark stays, raised to the row's max_id (keep); made again the tag
+ *   deleted-mark-stays  A deleted tag's high mark stays, raised to the row's max_id (keep); made again the tag
  *      begins there (create).
  *
  * Each option of a process is one event, and happens as a whole. An event that doesn't
@@ -123,14 +123,14 @@ inline write(value, writer) {
 #define READY (!d[me].away)
 #endif
 
-/* V2: where a transaction begins the range. */
+/* moved-forward: where a transaction begins the range. */
 #ifdef M_HIGH
 #define BEGIN(server) max(table[server], d[me].mark)
 #else
 #define BEGIN(server) max(max(table[server], d[me].mark), high)
 #endif
 
-/* V1: high is read while the row is locked. */
+/* high-mark-decides: high is read while the row is locked. */
 inline fetch(at, length) {
   d_step { d[me].phase == IDLE && READY && lock[at] == 0 && BEGIN(at) + length <= NUMBERS ->
     lock[at] = me + 1; d[me].server = at;
@@ -138,7 +138,7 @@ inline fetch(at, length) {
     printf("%c locks server %d, reads high %d, wants [%d,%d)\n", 65 + me, at, high, d[me].lo, d[me].hi) }
 }
 
-/* V1: the write is conditional on the version at which high <= lo was read, in this session. */
+/* high-mark-decides: the write is conditional on the version at which high <= lo was read, in this session. */
 #if defined(M_UNCONDITIONAL)
 #define CURRENT true
 #elif defined(M_SESSION)
@@ -154,7 +154,7 @@ inline write_high() {
     printf("%c writes high %d\n", 65 + me, high) }
 }
 
-/* V1: its range is given up, and the mark was not written. */
+/* high-mark-decides: its range is given up, and the mark was not written. */
 inline write_high_unanswered() {
   d_step { d[me].phase == READ && !d[me].away && d[me].current == 1 ->
     write(d[me].hi, DAEMONS);
@@ -162,7 +162,7 @@ inline write_high_unanswered() {
     end_fetch() }
 }
 
-/* V1: after a conflict the range begins above high, in the same transaction. */
+/* high-mark-decides: after a conflict the range begins above high, in the same transaction. */
 #ifdef M_COMPARE
 #define RAISED d[me].lo
 #else
@@ -174,7 +174,7 @@ inline read_again() {
     printf("%c reads high %d again, wants [%d,%d)\n", 65 + me, high, d[me].lo, d[me].hi) }
 }
 
-/* V2: the table is moved forward. A transaction that the server has ended is not committed. */
+/* moved-forward: the table is moved forward. A transaction that the server has ended is not committed. */
 inline commit() {
   d_step { d[me].phase == WRITTEN &&
 #ifdef M_COMMIT
@@ -188,7 +188,7 @@ inline commit() {
     printf("%c commits [%d,%d) on server %d\n", 65 + me, d[me].lo, d[me].hi, d[me].server) }
 }
 
-/* V1: the mark on disk comes before the use. */
+/* high-mark-decides: the mark on disk comes before the use. */
 inline mark_and_use() {
   d_step { d[me].phase == COMMITTED ->
     use();
@@ -217,7 +217,7 @@ inline end_transaction(at) {
 #define UNDER_WAY(x) (d[x].phase == WRITTEN || d[x].phase == COMMITTED)
 #endif
 
-/* V4: first thing when ZooKeeper is back, and after it has lost data. */
+/* raised-when-back: first thing when ZooKeeper is back, and after it has lost data. */
 inline raise_high() {
   d_step { d[me].behind && !d[me].away ->
     d[me].behind = 0;
@@ -232,7 +232,7 @@ inline raise_high() {
 }
 
 /*
- * V4: ZooKeeper is away, and the daemon goes on by its own mark alone (V3). Excluded is a
+ * raised-when-back: ZooKeeper is away, and the daemon goes on by its own mark alone (marks-loaded-first). Excluded is a
  * table behind what others have used, or are about to: only high would tell.
  */
 #define TAKES(x) (d[x].phase >= COMMITTED && d[x].hi > table[0])
@@ -250,7 +250,7 @@ inline raise_high() {
 #else
 #define WITHOUT (d[me].away && !TABLE_BEHIND)
 #endif
-/* V3: a table behind the mark is refused. */
+/* marks-loaded-first: a table behind the mark is refused. */
 #ifdef M_REFUSE
 #define REFUSED false
 #else
@@ -263,7 +263,7 @@ inline fetch_unguarded() {
     printf("%c fetches [%d,%d) without ZooKeeper\n", 65 + me, d[me].lo, d[me].hi) }
 }
 
-/* V4: a range that was fetched without ZooKeeper, which is back, is given up. */
+/* raised-when-back: a range that was fetched without ZooKeeper, which is back, is given up. */
 #if defined(NO_ZK) || defined(M_BACK)
 #define STILL_AWAY true
 #else
@@ -279,7 +279,7 @@ inline use_unguarded() {
     use(); end_fetch() }
 }
 
-/* V3: marks are on disk before the numbers are used, and all of them are loaded at a start. */
+/* marks-loaded-first: marks are on disk before the numbers are used, and all of them are loaded at a start. */
 #ifdef M_LOAD
 #define FORGETS (d[me].mark > 0)
 #else
@@ -423,7 +423,7 @@ inline replicate(from, to) {
 }
 
 /*
- * V5: the row's max_id is kept in high while the deletion holds the row, as are the marks on
+ * deleted-mark-stays: the row's max_id is kept in high while the deletion holds the row, as are the marks on
  * disk. Made again the tag begins at high.
  */
 inline delete_tag() {

@@ -26,19 +26,19 @@ const (
 
 // Worker holds a worker ID and its ceiling. It keeps:
 //
-//	worker.C1  The ceiling is in the local file, synced, before Ceiling returns it (P2).
-//	worker.C2  The ceiling never falls, but to 0 where nothing may be issued; fenced is
+//	ceiling-before-use  The ceiling is in the local file, synced, before Ceiling returns it (P2).
+//	fence-is-final  The ceiling never falls, but to 0 where nothing may be issued; fenced is
 //	    for good.
-//	worker.C3  A clock that jumped ahead is never recorded, neither as timestamp nor as
-//	    ceiling or limit, unless the peers have the same time: one bad step can't lock
-//	    the worker out for years.
-//	worker.C4  The recorded timestamp never falls.
-//	worker.C5  The limit never falls, but by the release of a clean stop, which is in the
+//	release-filed-first  The limit never falls, but by the release of a clean stop, which is in the
 //	    file before it is in the registry.
-//	worker.U1  The ceiling never reaches beyond the limit of the piece that the registry
+//	below-the-limit  The ceiling never reaches beyond the limit of the piece that the registry
 //	    has acknowledged, and the first time issued is not below its floor: no other
 //	    holder is given a time of ours, regardless of what clocks, sessions and the
 //	    network do.
+//	-  A clock that jumped ahead is never recorded, neither as timestamp nor as
+//	    ceiling or limit, unless the peers have the same time: one bad step can't lock
+//	    the worker out for years.
+//	-  The recorded timestamp never falls.
 type Worker struct {
 	cfg           Config       // immutable
 	floor         clock.Millis // immutable once started
@@ -50,7 +50,7 @@ type Worker struct {
 	life    context.Context //nolint:containedctx // see above
 	endLife context.CancelFunc
 
-	ceiling   atomic.Int64  // worker.C1: stored only after the file has it
+	ceiling   atomic.Int64  // ceiling-before-use: stored only after the file has it
 	threshold atomic.Int64  // how far the clock may be off its peers', nanoseconds
 	kick      chan struct{} // asks Run for a report now
 
@@ -217,13 +217,13 @@ func (w *Worker) report(ctx context.Context) error {
 	return err
 }
 
-// extend records a new ceiling and publishes it (worker.C1).
+// extend records a new ceiling and publishes it (ceiling-before-use).
 func (w *Worker) extend(ctx context.Context) error {
 	now := w.cfg.Clock.Read()
 	w.mu.Lock()
 	anchor := w.anchor
 	w.mu.Unlock()
-	if step := clock.Judge(anchor, now); step.By > w.cfg.MaxForwardStep { // worker.C3
+	if step := clock.Judge(anchor, now); step.By > w.cfg.MaxForwardStep {
 		w.reporting.Pause() // as in watchPeers
 		err := w.confirmJump(ctx, step)
 		w.reporting.Expect(w.cfg.Clock, w.cfg.ReportInterval+stuckGrace)
@@ -235,11 +235,11 @@ func (w *Worker) extend(ctx context.Context) error {
 	me := w.Record()
 	ceiling := now.Wall().Add(w.cfg.CeilingLead)
 	if me.Limit > 0 {
-		ceiling = min(ceiling, me.Limit) // worker.U1
+		ceiling = min(ceiling, me.Limit) // below-the-limit
 	}
 	raise := func(r *Record) {
-		r.Timestamp = max(r.Timestamp, now.Wall()) // worker.C4
-		r.Ceiling = max(r.Ceiling, ceiling)        // worker.C2
+		r.Timestamp = max(r.Timestamp, now.Wall())
+		r.Ceiling = max(r.Ceiling, ceiling) // fence-is-final
 	}
 	w.tellRegistry(raise)
 	if err := w.save(ctx, raise, now); err != nil {
@@ -248,7 +248,7 @@ func (w *Worker) extend(ctx context.Context) error {
 	if err := w.Check(); err != nil {
 		return err
 	}
-	if now.Wall() >= ceiling { // worker.U7: the next life begins a new piece
+	if now.Wall() >= ceiling { // ending-piece: the next life begins a new piece
 		return w.fence(fmt.Errorf("%w: worker %d was ours up to %s, and ZooKeeper took no report that prolongs it", ErrLeaseOver, me.WorkerID, me.Limit))
 	}
 	return nil
@@ -305,7 +305,7 @@ func (w *Worker) lost(err error) error {
 	return err
 }
 
-// fence ends issuing for good (worker.C2).
+// fence ends issuing for good (fence-is-final).
 func (w *Worker) fence(cause error) error {
 	if !errors.Is(cause, ErrFenced) {
 		cause = fmt.Errorf("%w: %w", ErrFenced, cause)
@@ -352,11 +352,11 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	confirmed := r.Acked.Owner == w.cfg.Owner // the registry has taken a report of this life, or its claim
 	releases := w.cfg.ReleaseOnStop && confirmed && r.State == RecordActive
 	stop := func(r *Record) {
-		if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep { // worker.C3
+		if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep {
 			r.Timestamp = max(r.Timestamp, now.Wall())
 		}
 		r.Ceiling = max(last+1, w.floor)
-		if releases && r.State == RecordActive { // worker.C5: from here on the record alone gives no worker ID
+		if releases && r.State == RecordActive { // release-filed-first: from here on the record alone gives no worker ID
 			r.releasing()
 		}
 	}
@@ -377,7 +377,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 		bounded, cancel := context.WithTimeout(ctx, lastReport)
 		remote := w.register(bounded, stop)
 		cancel()
-		if remote == nil { // the next start judges by it whether the registry lost it (worker.R0)
+		if remote == nil { // the next start judges by it whether the registry lost it (ended-judges-loss)
 			remote = save()
 		}
 		if err != nil || !errors.Is(remote, ErrUnreachable) {

@@ -58,7 +58,7 @@ type Config struct {
 	// (YoungLease). DefaultLease if 0.
 	Lease time.Duration
 	// Settle is how long a claim, and an entry that is put back, is left unused, so that an
-	// instance that knows better can say so; 0 for R6's: the root's longest session, and 10 s
+	// instance that knows better can say so; 0 for settles-first's: the root's longest session, and 10 s
 	// or twice the threshold and a second.
 	Settle        time.Duration
 	ReleaseOnStop bool        // gives the worker ID back at each clean stop

@@ -77,11 +77,11 @@ const (
 
 // decisions is DESIGN's table: what to do, by what the record and the entry say.
 //
-//	worker.D1  An instance with an acknowledged, unreleased piece that reaches beyond now keeps
+//	released-never-resumes  A record that is released, or past its limit, never resumes.
+//	loss-before-copy  Loss is judged before copy, and succession is the order of floors.
+//	-  An instance with an acknowledged, unreleased piece that reaches beyond now keeps
 //	    it, against everything but a later piece, an operator's hand, and a copy of its
 //	    own directory: since it may start without the registry.
-//	worker.D2  A record that is released, or past its limit, never resumes (R1).
-//	worker.D3  Loss is judged before copy (R4), and succession is the order of floors (R3).
 var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never written to
 	//                 lost     own     forced  unknown   empty    before   after
 	rowRunning:      {PutBack, Report, Fence, Fence, PutBack, PutBack, Fence},
@@ -97,13 +97,13 @@ var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never writte
 
 // Decide says what a life does next, by its record and what the registry shows. It keeps:
 //
-//	worker.R0  Every record that was ever acknowledged judges loss, released and ended ones
+//	ended-judges-loss  Every record that was ever acknowledged judges loss, released and ended ones
 //	    too: it shows one where its entry is absent, or before what was acknowledged.
-//	worker.R2  A loss is noted before anything else is done about it, unless it was since the
+//	loss-noted-first  A loss is noted before anything else is done about it, unless it was since the
 //	    record knew (Root.Losses).
-//	worker.R6  The root has the longest session before anything is issued or claimed.
-//	worker.R8  Only the entry at the path of the record's own worker ID tells whether it was lost.
-//	worker.D5  A start that finds another life shown as live under its instance watches it. A life of
+//	-  The root has the longest session before anything is issued or claimed.
+//	-  Only the entry at the path of the record's own worker ID tells whether it was lost.
+//	-  A start that finds another life shown as live under its instance watches it. A life of
 //	    this directory is dead, since we hold the directory's lock, and its node stands until its
 //	    session ends; but the directory may be a copy, and the original alive: then it reports
 //	    while we watch, and the entry changes. To a life that issues the entry alone tells of a copy.
@@ -129,7 +129,7 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 	do := decisions[row][column]
 	starts := !now.Running && (do == Resume || do == Enroll || do == PutBack)
 	switch {
-	case starts && now.Stirred && column == columnOwn && r.State != RecordClaiming: // worker.D5
+	case starts && now.Stirred && column == columnOwn && r.State != RecordClaiming:
 		return SetAside
 	case starts && s.Live != "" && s.Live != r.Owner && r.WorkerID >= 0 && now.Watched < watchFor:
 		return Watch
@@ -140,7 +140,7 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 }
 
 func rowOf(r Record, now Moment) row {
-	reaches := now.Clock.Add(now.Margin) < r.AckedLimit // worker.U7
+	reaches := now.Clock.Add(now.Margin) < r.AckedLimit // ending-piece
 	switch {
 	case r.WorkerID < 0 || r.State == "":
 		return rowNone
@@ -194,7 +194,7 @@ func columnOf(r Record, e *Entry, now Moment) column {
 }
 
 // outlives tells that our own entry e is older than what the registry has acknowledged: before
-// it in the order of floor, limit and life number (R4).
+// it in the order of floor, limit and life number (loss-before-copy).
 func (r Record) outlives(e Entry) bool {
 	limit := e.Limit
 	switch {

@@ -122,7 +122,7 @@ var decideTable = [][]worker.Action{
 	{worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll},
 }
 
-// worker.D1 to worker.D3, worker.R0, worker.R2, worker.R8: every cell.
+// released-never-resumes, loss-before-copy, ended-judges-loss, loss-noted-first: every cell.
 func TestDecisions(t *testing.T) {
 	for i, row := range decideRows {
 		for j, column := range decideColumns {
@@ -159,7 +159,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// In DESIGN's words (R4): our own entry that lies before what was acknowledged, in the order
+// As loss-before-copy has it: our own entry that lies before what was acknowledged, in the order
 // of floor, limit and life number, is a loss; not before, and of a life that we don't know, a copy.
 func TestOwnEntryIsOlder(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -268,7 +268,7 @@ func TestDecisionsAboutTheRoot(t *testing.T) {
 	}
 }
 
-// worker.R6: an instance that would issue, or claim, by a longer session than the root knows
+// settles-first: an instance that would issue, or claim, by a longer session than the root knows
 // first raises the root's; nothing changes for others.
 func TestLongerSessionIsRaisedFirst(t *testing.T) {
 	for i, row := range decideRows {
@@ -290,7 +290,7 @@ func TestLongerSessionIsRaisedFirst(t *testing.T) {
 	}
 }
 
-// worker.D5: a life that is shown as live under our instance: of this directory, and so dead, or of a copy.
+// A life that is shown as live under our instance: of this directory, and so dead, or of a copy.
 func TestDecisionsAboutALiveNode(t *testing.T) {
 	const span = 4 * time.Second
 	for name, tt := range map[string]struct {

@@ -103,7 +103,7 @@ func (p *crowd) asked() (each []int) {
 }
 
 // whole counts the rounds in which all were asked; of the others each has to have asked
-// exactly those drawn (clock.E8).
+// exactly those drawn.
 func (p *crowd) whole(t *testing.T) (whole, all int) {
 	t.Helper()
 	each := p.asked()
@@ -120,7 +120,7 @@ func (p *crowd) whole(t *testing.T) (whole, all int) {
 // passRounds lets so many rounds pass, at least.
 func passRounds(n int) { clocktest.Pass(time.Duration(n) * worker.DefaultPeerInterval) }
 
-// clock.E8: the peers asked in a round of many, of few, and of one more than a few.
+// The peers asked in a round of many, of few, and of one more than a few.
 func TestPeersAskedInARound(t *testing.T) {
 	for _, tt := range []struct{ peers, asked int }{{1, 1}, {23, 23}, {24, 24}, {25, 24}, {thousand, 24}, {3000, 24}} {
 		clocktest.Run(t, fmt.Sprint(tt.peers), func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestPeersAskedInARound(t *testing.T) {
 	}
 }
 
-// clock.E9: no draw of peers throws out a right clock.
+// No draw of peers throws out a right clock.
 func TestUnluckyDraw(t *testing.T) {
 	for name, tt := range map[string]struct {
 		luck      func() (time.Duration, bool)
@@ -188,7 +188,7 @@ func TestUnluckyDraw(t *testing.T) {
 	}
 }
 
-// clock.E9: nor does a lucky draw bring back one that all outvote. It starts, where only the
+// Nor does a lucky draw bring back one that all outvote. It starts, where only the
 // peers drawn are asked, and is out with the first draw that isn't lucky.
 func TestLuckyDraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestThirdOfAThousandIsWrong(t *testing.T) {
 	})
 }
 
-// worker.A1, worker.A4: fewer than half of all answer, and no clock is thrown out by them, at a
+// Fewer than half of all answer, and no clock is thrown out by them, at a
 // start or later, regardless of what those drawn say.
 func TestFewerThanHalfAnswer(t *testing.T) {
 	for _, tt := range []struct {
@@ -315,7 +315,7 @@ func TestFewerThanHalfAnswer(t *testing.T) {
 	}
 }
 
-// worker.C3 among a thousand: a jump that a third of them made too is never confirmed, one
+// Among a thousand peers: a jump that a third of them made too is never confirmed, one
 // that sets a clock right is, and a draw that is of one mind is enough.
 func TestJumpAmongAThousand(t *testing.T) {
 	const jump = time.Hour

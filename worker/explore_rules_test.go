@@ -169,28 +169,28 @@ func rules() map[string]struct {
 		world string
 		out   func(*world)
 	}{
-		"R0: who has ended, or released, judges loss": {"unrecovered", deciding(func(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
+		"ended-judges-loss": {"unrecovered", deciding(func(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
 			if do == worker.NoteLoss && s.Root != nil && s.Root.Losses >= r.Losses && !r.Reaches(now.Clock, now.Margin) {
 				return worker.CellOf(r, s, now).Action()
 			}
 			return do
 		})},
-		"R2: no worker ID below the root's floor":          {"recovered", floors(1 << 12)},
-		"R2: the floor lies beyond the longest lease":      {"leases", floors(3)},
-		"R2: and beyond the margin, or a claim settles":    {"recovered", func(w *world) { w.settle = promoted; floors(1)(w) }},
-		"R2: a holder that puts its entry back notes it":   {"twoUnrecovered", deciding(unnoted)},
-		"R3: the later floor, not the greater limit":       {"leases", func(w *world) { w.releases = true; deciding(greater)(w) }},
-		"R4: loss before copy":                             {"recovered", deciding(copyFirst)},
-		"R4: lives are numbered":                           {"disturbed", deciding(unnumbered)},
-		"R5: a limit comes from the clock":                 {"parent", func(w *world) { w.jump = 2 }},
-		"R6: a claim settles":                              {"unrecovered", func(w *world) { w.settle = promoted }},
-		"R6: under one root":                               {"twoUnrecovered", func(w *world) { w.anyRoot = true }},
-		"R6: over one connection":                          {"unrecovered", func(w *world) { w.reconnects = true }},
-		"R7: an entry that is put back by a start settles": {"copiesWiped", func(w *world) { w.settle = func(r worker.Record) bool { return r.State != worker.RecordActive } }},
-		"C5: a release is in the file first":               {"whole", func(w *world) { w.entryFirst, w.unavailable = true, true }},
-		"zkreg.R1: a write is conditional on the entry":    {"whole", writing(exploretest.Version)},
-		"zkreg.R2: and on the root":                        {"parent", writing(exploretest.Check)},
-		"outside: a ZooKeeper set back, and nobody comes":  {"unrecovered", func(w *world) { w.included = true }},
+		"root-floor": {"recovered", floors(1 << 12)},
+		"loss-raises-floor: beyond the longest lease":                  {"leases", floors(3)},
+		"loss-raises-floor: and beyond the margin, or a claim settles": {"recovered", func(w *world) { w.settle = promoted; floors(1)(w) }},
+		"loss-noted-first": {"twoUnrecovered", deciding(unnoted)},
+		"loss-before-copy: the later floor, not the greater limit": {"leases", func(w *world) { w.releases = true; deciding(greater)(w) }},
+		"loss-before-copy":                                               {"recovered", deciding(copyFirst)},
+		"loss-before-copy: lives are numbered":                           {"disturbed", deciding(unnumbered)},
+		"judged-clock":                                                   {"parent", func(w *world) { w.jump = 2 }},
+		"settles-first: a claim":                                         {"unrecovered", func(w *world) { w.settle = promoted }},
+		"written-as-decided: under one root":                             {"twoUnrecovered", func(w *world) { w.anyRoot = true }},
+		"written-as-decided: over one connection":                        {"unrecovered", func(w *world) { w.reconnects = true }},
+		"settles-first: an entry that is put back by a start":            {"copiesWiped", func(w *world) { w.settle = func(r worker.Record) bool { return r.State != worker.RecordActive } }},
+		"release-filed-first":                                            {"whole", func(w *world) { w.entryFirst, w.unavailable = true, true }},
+		"one-path: a write is conditional on the entry":                  {"whole", writing(exploretest.Version)},
+		"root-checked":                                                   {"parent", writing(exploretest.Check)},
+		"outside: a ZooKeeper set back, and no daemon that knows better": {"unrecovered", func(w *world) { w.included = true }},
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 	closedPoll  = time.Second            // while no worker ID is given out
 	watchPoll   = 500 * time.Millisecond // at a live node
 	retryPause  = 100 * time.Millisecond // after an answer was lost; between two reports while they fail
-	leastSettle = 10 * time.Second       // beyond a session, that a claim and a put-back settle (R6)
+	leastSettle = 10 * time.Second       // beyond a session, that a claim and a put-back settle (settles-first)
 )
 
 // youngRoot is how long a root is new: any instance with a worker ID under it has just got it.
@@ -28,11 +28,11 @@ const steps = 8
 // carries out one action, again and again. All that it knows is plain data, a copy of which can
 // go on by itself; it is used by one goroutine at a time. It keeps:
 //
-//	worker.D4  An entry is written only where the entry and the root are as Decide saw them.
+//	written-as-decided  An entry is written only where the entry and the root are as Decide saw them.
 //	    What is issued lies in a piece that the registry has acknowledged so.
-//	worker.R5  Limits and ceilings come from the clock reading that the guards judged plus
+//	judged-clock  Limits and ceilings come from the clock reading that the guards judged plus
 //	    monotonic time.
-//	worker.R7  A start that puts its entry back, or finds that the registry has lost data since
+//	settles-first  A start that puts its entry back, or finds that the registry has lost data since
 //	    the record knew, settles before it issues; only then the record has the losses.
 type holder struct {
 	rec  Record    // as the file has it, but for what the registry has just acknowledged
@@ -59,9 +59,9 @@ type holderEnds struct {
 	margin   time.Duration                               // twice the clocks' threshold
 	lease    func(Record) time.Duration                  // for which a piece goes on from a report on
 	save     func(context.Context, Record) error         // into the file, durably
-	judged   func(context.Context) (clock.Millis, error) // worker.R5
+	judged   func(context.Context) (clock.Millis, error) // judged-clock
 	guards   func(context.Context) error                 // of the clock, before anything is written; nil: passed
-	settled  func(Root) time.Duration                    // how long a claim settles (R6)
+	settled  func(Root) time.Duration                    // how long a claim settles (settles-first)
 	tell     func(Event)
 }
 
@@ -201,7 +201,7 @@ func (h *holder) forget(ctx context.Context, s Snapshot, do Action) error {
 	return nil
 }
 
-// name writes down that this life is about to write (worker.U4).
+// name writes down that this life is about to write (one-directory).
 func (h *holder) name(ctx context.Context, r *Record, e *Entry) error {
 	if r.Current.Owner == h.ends.owner {
 		return nil
@@ -243,7 +243,7 @@ func (h *holder) write(ctx context.Context, s Snapshot, do Action, now clock.Mil
 }
 
 // take makes a piece this life's to issue in: it claims one (Enroll), or writes our entry,
-// prolonged or put back. Where others may have to be waited for (worker.R7), and after a claim, it
+// prolonged or put back. Where others may have to be waited for (settles-first), and after a claim, it
 // is done once the entry and the root stay as they are for the time of the settling; a claim
 // is made active then.
 func (h *holder) take(ctx context.Context, s Snapshot, do Action, now clock.Millis) (next, error) {

@@ -22,11 +22,11 @@ const (
 // written, and returns what they said. resumes tells that this instance has a worker ID of the
 // cluster already. It keeps:
 //
-//	worker.A1  A clock that the peers together put beyond the threshold is refused, where at
-//	    least half of them answer. A daemon that resumes goes on where one single peer
-//	    answered: it is unknown which of the two clocks is wrong (clock.Verdict.Refuses).
-//	worker.A2  Silence is a warning, never a refusal: a cluster has to start again after
-//	    it was down as a whole.
+//  1. A clock that the peers together put beyond the threshold is refused, where at
+//     least half of them answer. A daemon that resumes goes on where one single peer
+//     answered: it is unknown which of the two clocks is wrong (clock.Verdict.Refuses).
+//  2. Silence is a warning, never a refusal: a cluster has to start again after
+//     it was down as a whole.
 func (w *Worker) askAtStart(ctx context.Context, addresses []string, resumes bool) ([]clock.Sample, error) {
 	if w.cfg.Prober == nil || len(addresses) == 0 {
 		return nil, nil
@@ -35,10 +35,10 @@ func (w *Worker) askAtStart(ctx context.Context, addresses []string, resumes boo
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
 	}
-	if verdict, said := w.panel.Judge(samples); verdict.Refuses(w.Threshold(), resumes) { // worker.A1
+	if verdict, said := w.panel.Judge(samples); verdict.Refuses(w.Threshold(), resumes) {
 		return samples, fmt.Errorf("%w: it is %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, said)
 	}
-	w.countVotes(samples) // worker.A2
+	w.countVotes(samples)
 	return samples, nil
 }
 
@@ -59,8 +59,8 @@ func addressesOf(peers []Peer) []string {
 	return addresses
 }
 
-// allWell tells that the peers drawn have our time, and that those asked before had it too
-// (clock.E9): a clock that was outvoted by all is not right because a draw says so.
+// allWell tells that the peers drawn have our time, and that those asked before had it too:
+// a clock that was outvoted by all is not right because a draw says so.
 func (w *Worker) allWell(drawn []clock.Sample) bool {
 	return w.Vote() == clock.Agree && w.panel.AllWell(drawn)
 }
@@ -90,13 +90,13 @@ func (w *Worker) watchPeers(ctx context.Context) {
 // registry: it is what can still be seen where two have one worker ID all the same, as on two
 // ZooKeepers with one cluster's data. It keeps:
 //
-//	worker.U5  A life that finds another one in its place ends: in the registry (confirm,
-//	    ErrFenced), or by what a peer tells. Of two lives that tell each other one worker
-//	    ID it is the one that began later, by what both tell of that; at the same time, the
-//	    one with the greater owner. A life that does not issue yet begins last. So one of
-//	    them goes on. No other rule relies on this.
-//	worker.A5  One answer ends nothing: the peer is asked again at once, and has to say the
-//	    same again. A life that was displaced, or has outlived its lease, tells no worker ID.
+//  1. A life that finds another one in its place ends: in the registry (confirm,
+//     ErrFenced), or by what a peer tells. Of two lives that tell each other one worker
+//     ID it is the one that began later, by what both tell of that; at the same time, the
+//     one with the greater owner. A life that does not issue yet begins last. So one of
+//     them goes on. No other rule relies on this.
+//  2. One answer ends nothing: the peer is asked again at once, and has to say the
+//     same again. A life that was displaced, or has outlived its lease, tells no worker ID.
 //
 // Nothing checks that the peer tells the truth. A forger that answers at an address in the
 // live set (ZooKeeper's word), or sits on the way to one, can keep the daemons that ask it
@@ -107,7 +107,7 @@ func (w *Worker) errRival(ctx context.Context, me Record, since clock.Millis, sa
 		if !isRival(s, me, since) {
 			continue
 		}
-		again := w.panel.Probe(ctx, []string{s.Address}) // worker.A5
+		again := w.panel.Probe(ctx, []string{s.Address})
 		if len(again) == 1 && again[0].Owner == s.Owner && isRival(again[0], me, since) {
 			return fmt.Errorf("the daemon at %s, owner %s, has issued as worker %d of the same cluster since %s", s.Address, s.Owner, me.WorkerID, s.Since)
 		}
@@ -115,7 +115,7 @@ func (w *Worker) errRival(ctx context.Context, me Record, since clock.Millis, sa
 	return nil
 }
 
-// isRival tells whether the peer has the worker ID of me and goes before it (worker.U5).
+// isRival tells whether the peer has the worker ID of me and goes before it.
 func isRival(s clock.Sample, me Record, since clock.Millis) bool {
 	if s.Err != nil || s.Since == 0 || s.Owner == "" || s.Owner == me.Owner || me.Cluster == "" || s.Cluster != me.Cluster || s.WorkerID != me.WorkerID {
 		return false
@@ -125,10 +125,10 @@ func isRival(s clock.Sample, me Record, since clock.Millis) bool {
 
 // countVotes keeps what the peers said, and what follows from it. It keeps:
 //
-//	worker.A4  Outvoted by the peers' clocks (clock.E5), of which at least half answer, this
-//	    daemon is not ready and not in the live set. Where they disagree and no majority
-//	    tells which is wrong, it goes on, with an alarm: of two daemons neither leaves, of
-//	    three the wrong one alone.
+// Outvoted by the peers' clocks, of which at least half answer, this
+// daemon is not ready and not in the live set. Where they disagree and no majority
+// tells which is wrong, it goes on, with an alarm: of two daemons neither leaves, of
+// three the wrong one alone.
 func (w *Worker) countVotes(samples []clock.Sample) {
 	vote := clock.VoteOf(samples, w.Threshold())
 	w.mu.Lock()
@@ -155,7 +155,7 @@ func (w *Worker) peerAddresses(ctx context.Context) []string {
 }
 
 // confirmJump returns nil when all peers drawn that answer, or more than half of all, have the
-// time that our clock jumped to, and else ErrClockJumped (worker.C3): too few of those drawn are
+// time that our clock jumped to, and else ErrClockJumped: too few of those drawn are
 // enough to refuse, for the next report draws again. It takes as long as the peers do: nothing
 // is issued beyond the ceiling meanwhile.
 func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {

@@ -28,7 +28,7 @@ func (d *daemon) amid(t *testing.T, peers ...string) *registrytest.World {
 	return model
 }
 
-// worker.A1, worker.A2: what the peers say decides on a start, and silence doesn't.
+// What the peers say decides on a start, and silence doesn't.
 func TestPeersAtTheStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		offsets   map[string]time.Duration
@@ -90,7 +90,7 @@ func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
 	})
 }
 
-// worker.A1: where one single peer answers and disagrees, a daemon that resumes goes on,
+// Where one single peer answers and disagrees, a daemon that resumes goes on,
 // with one alarm; told again only when that has changed.
 func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -162,7 +162,7 @@ func TestOnePeerDisagreesAtTheStart(t *testing.T) {
 	}
 }
 
-// worker.A4: a majority with another time makes a daemon unready, until it is none.
+// A majority with another time makes a daemon unready, until it is none.
 func TestPeersDisagreeWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon()
@@ -230,7 +230,7 @@ var jumps = map[string]struct {
 	"one of two did":  {map[string]time.Duration{"a:1": 0, "b:1": -jump}, false},
 }
 
-// worker.C3: so does one while a claim settles, and the piece is by the new time then.
+// So does one while a claim settles, and the piece is by the new time then.
 func TestJumpWhileAStartSettlesIsConfirmedByThePeers(t *testing.T) {
 	for name, tt := range jumps {
 		clocktest.Run(t, name, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestJumpWhileAStartSettlesIsConfirmedByThePeers(t *testing.T) {
 	}
 }
 
-// worker.C3: a jump goes on only where the peers have the new time.
+// A jump goes on only where the peers have the new time.
 func TestJumpIsConfirmedByThePeers(t *testing.T) {
 	for name, tt := range jumps {
 		clocktest.Run(t, name, func(t *testing.T) {

@@ -43,7 +43,7 @@ type Record struct {
 	Limit      clock.Millis `json:"limit,omitempty"`
 	AckedLimit clock.Millis `json:"acked_limit,omitempty"`
 	// Acked is the life that is known to have written the entry last, and Current
-	// the one that may have written since (worker.U4).
+	// the one that may have written since (one-directory).
 	Acked   Life `json:"acked,omitzero"`
 	Current Life `json:"current,omitzero"`
 	// MaybeStale and Restored are set by Load alone, and never saved. A newer record may have
@@ -74,13 +74,13 @@ type Life struct {
 func (r Record) Holds(e Entry) bool { return e.Instance != "" && e.Instance == r.Instance }
 
 // Knows tells whether owner is a life of this very data directory, as far as the record goes:
-// one that may have written what stands in the registry (worker.U4).
+// one that may have written what stands in the registry (one-directory).
 func (r Record) Knows(owner string) bool {
 	return owner != "" && (owner == r.Acked.Owner || owner == r.Current.Owner)
 }
 
 // begins names owner as the life that is about to write the entry, nil for none yet: durably,
-// before it does (worker.U4).
+// before it does (one-directory).
 func (r *Record) begins(owner string, e *Entry) {
 	number := max(r.Acked.Number, r.Current.Number) + 1
 	if e != nil && e.Instance == r.Instance && r.Knows(e.Owner) {
@@ -99,7 +99,7 @@ func (r *Record) acknowledged(e Entry, root Root) {
 }
 
 // releasing marks the worker ID as given back; IDs may have been issued below the ceiling. The limit
-// lies above the floor (worker.R3).
+// lies above the floor.
 func (r *Record) releasing() {
 	r.State, r.Limit = RecordReleasing, min(r.Limit, max(r.Ceiling, r.Floor+1))
 }
@@ -115,24 +115,24 @@ func (r *Record) forget(root Root) {
 // instance. What may follow on an entry follows from these few rules, for any kind of
 // registry; each write is conditional on the entry as it was read.
 //
-//	worker.U2  An instance that takes a worker ID over gets a floor at or above the limit that
+//	floor-at-the-limit  An instance that takes a worker ID over gets a floor at or above the limit that
 //	    stood there, and the root's, so pieces are disjoint. A limit never falls, but by a
 //	    release.
-//	worker.U7  A piece is prolonged, resumed and put back only while it goes on for more
+//	ending-piece  A piece is prolonged, resumed and put back only while it goes on for more
 //	    than twice the clocks' threshold (Record.Reaches). No other instance has the worker ID
 //	    then, by any clock, even where the registry was set back to a state in which it stands
 //	    as ours. Once it has ended, a new one begins at its end, like any other.
-//	worker.R3  A release leaves limit > floor: an entry with limit = floor is one under which
+//	-  A release leaves limit > floor: an entry with limit = floor is one under which
 //	    nothing was issued.
 
 // Reaches tells whether r's piece, as the registry has acknowledged it, goes on for more
-// than margin from now (worker.U7).
+// than margin from now (ending-piece).
 func (r Record) Reaches(now clock.Millis, margin time.Duration) bool {
 	return r.WorkerID >= 0 && r.State == RecordActive && now.Add(margin) < r.AckedLimit
 }
 
 // FloorOn returns where a piece of r's may begin that follows on e, which is nil where there is
-// no entry (worker.U2).
+// no entry (floor-at-the-limit).
 func (r Record) FloorOn(root Root, e *Entry) clock.Millis {
 	floor := root.Floor
 	if e != nil {
@@ -200,7 +200,7 @@ func (e Entry) Release(now clock.Millis, lead time.Duration, force bool) (clock.
 		return 0, fmt.Errorf("%w: worker %d is node %s's up to %s, %s from now, whether its daemon runs or not; release it with force if that is certainly gone, and its data directory never starts again: IDs repeat if it does",
 			ErrInUse, e.WorkerID, e.Node, e.Bound(), e.Bound().Sub(now).Round(time.Second))
 	}
-	return max(e.Limit, e.Floor+1), nil // worker.R3
+	return max(e.Limit, e.Floor+1), nil
 }
 
 // ExhaustedError is an ErrExhausted that says when that may change.

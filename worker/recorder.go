@@ -60,7 +60,7 @@ func (r *recorder) write(now time.Duration, do func() error) error {
 }
 
 // file writes the record with edit in it to the local file, and then has that count
-// (worker.C1). Its caller has the turn, so that edit meets the record that the file has.
+// (ceiling-before-use). Its caller has the turn, so that edit meets the record that the file has.
 func (w *Worker) file(edit func(*Record)) error {
 	return w.lost(w.local.write(w.cfg.Clock.Read().Boot, func() error {
 		r := w.Record()
@@ -73,9 +73,9 @@ func (w *Worker) file(edit func(*Record)) error {
 		edit(&w.record)
 		ceiling := w.record.Ceiling
 		if w.record.Limit > 0 {
-			ceiling = min(ceiling, w.record.Limit) // worker.U1
+			ceiling = min(ceiling, w.record.Limit) // below-the-limit
 		}
-		if w.life.Err() == nil { // worker.C2; Close has the last word
+		if w.life.Err() == nil { // fence-is-final; Close has the last word
 			w.ceiling.Store(max(w.ceiling.Load(), int64(ceiling)))
 		}
 		return nil
@@ -99,7 +99,7 @@ func (w *Worker) register(ctx context.Context, edit func(*Record)) error {
 		got, err := w.holder.report(ctx, r)
 		if err == nil {
 			w.mu.Lock()
-			w.record.adopt(got) // worker.U1: its piece counts from now on, and is in the file with the next report
+			w.record.adopt(got) // below-the-limit: its piece counts from now on, and is in the file with the next report
 			w.closed = w.holder.closed()
 			w.mu.Unlock()
 			err = w.cfg.Registry.Show(ctx, got, live && got.State == RecordActive)

@@ -85,7 +85,7 @@ func liveNodes(t *testing.T, model *registrytest.World) []string {
 	return nodes
 }
 
-// worker.U1, worker.U2: nothing is issued at or beyond the limit that the registry took last,
+// below-the-limit, floor-at-the-limit: nothing is issued at or beyond the limit that the registry took last,
 // regardless of what the clocks do, and a daemon that takes the worker ID over begins there.
 func TestIssuingEndsAtTheLimit(t *testing.T) {
 	for name, pass := range map[string]func(d *daemon, dt time.Duration){
@@ -150,7 +150,7 @@ func (d *daemon) forTheLast(t *testing.T) (*registrytest.World, registrytest.Opt
 	return model, registrytest.Options{Layout: layout}
 }
 
-// worker.U7: a piece that is about to end is not prolonged by a registry that is back. The
+// ending-piece: a piece that is about to end is not prolonged by a registry that is back. The
 // next life begins another where it ends, under the same worker ID.
 func TestPieceThatIsAboutToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
 	})
 }
 
-// worker.R0: what ZooKeeper took last, in the report of a clean stop, is in the file. By it the
+// ended-judges-loss: what ZooKeeper took last, in the report of a clean stop, is in the file. By it the
 // next start tells a ZooKeeper that was set back to a moment before that stop.
 func TestRecordHasTheLastReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestReleaseOnStop(t *testing.T) {
 		require.Greater(t, entry.Limit, d.clk.Millis())
 		d.cfg.MaxWait = 30 * time.Second
 		d.join(model, registrytest.Options{})
-		require.NotEqual(t, w.ID(), d.start(t).ID(), "worker.D2: its piece goes on, and it is given back")
+		require.NotEqual(t, w.ID(), d.start(t).ID(), "released-never-resumes: its piece goes on, and it is given back")
 	})
 }
 
@@ -362,7 +362,7 @@ func (l *brokenLine) down() error {
 	return worker.ErrUnreachable
 }
 
-// worker.W5, worker.W2: what a start without an answer, or without a record, is refused
+// confirmed-record, restored-record: what a start without an answer, or without a record, is refused
 // for.
 func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -406,7 +406,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 	}
 }
 
-// worker.U7: which pieces are prolonged, resumed and put back at noon.
+// ending-piece: which pieces are prolonged, resumed and put back at noon.
 func TestPieceThatReaches(t *testing.T) {
 	now := clock.MillisOf(noon)
 	for name, tt := range map[string]struct {
@@ -432,7 +432,7 @@ func TestPieceThatReaches(t *testing.T) {
 
 var errLostRecord = errors.Join(worker.ErrDamaged, worker.ErrLost)
 
-// worker.W2: what was recorded in a directory can't be gone by, and the directory is a new
+// restored-record: what was recorded in a directory can't be gone by, and the directory is a new
 // instance: with a worker ID of its own, and the old one's left alone.
 func TestUnusableRecordIsSetAside(t *testing.T) {
 	for name, prepare := range map[string]func(d *daemon, model *registrytest.World){
@@ -440,7 +440,7 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 		"damaged":             func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrDamaged) },
 		"put back":            func(d *daemon, _ *registrytest.World) { d.putBack(t) },
 		"another directory's": func(d *daemon, _ *registrytest.World) { d.cfg.DirectoryID = "elsewhere" },
-		// worker.U4: a copy of the directory wrote the entry, or is about to.
+		// one-directory: a copy of the directory wrote the entry, or is about to.
 		"another life in the entry": func(_ *daemon, model *registrytest.World) { model.Rewrite(0, "a copy's") },
 		"the entry still changes": func(d *daemon, model *registrytest.World) {
 			d.cfg.Notify = func(e worker.Event) {
@@ -504,7 +504,7 @@ func TestTakenWorkerIDIsGivenUp(t *testing.T) {
 	})
 }
 
-// worker.U4: it is a life's word in the record, before the entry has it, that tells a kill in
+// one-directory: it is a life's word in the record, before the entry has it, that tells a kill in
 // between from a copy.
 func TestKilledAfterTheClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -567,7 +567,7 @@ func (s spy) Write(ctx context.Context, seen worker.Snapshot, r worker.Record, s
 
 var errKilled = errors.New("killed")
 
-// worker.U5: what a worker that started from its file alone finds, and is fenced by.
+// What a worker that started from its file alone finds, and is fenced by.
 func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile func(m *registrytest.World, me worker.Record)
@@ -635,7 +635,7 @@ func TestNotIssuingLeavesTheLive(t *testing.T) {
 	})
 }
 
-// worker.W1: a worker ID that is taken over begins where its last piece ended, and the start
+// start-above-ceiling: a worker ID that is taken over begins where its last piece ended, and the start
 // waits for it, where nothing else is left.
 func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -654,7 +654,7 @@ func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
 	})
 }
 
-// worker.W3: the bound of a look is not the guards': a start that could go on without the registry waits
+// The bound of a look is not the guards': a start that could go on without the registry waits
 // for the ceiling all the same, and resumes in the registry.
 func TestGuardsOutlastALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

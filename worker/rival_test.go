@@ -49,7 +49,7 @@ func (p *impostor) told() int {
 	return p.asked
 }
 
-// worker.U5, worker.A5: which rival ends a life while it issues, and which keeps it from beginning.
+// Which rival ends a life while it issues, and which keeps it from beginning.
 func TestRivals(t *testing.T) {
 	const other = "99999999-0000-0000-0000-000000000000" // greater than ours
 	for name, tt := range map[string]struct {

@@ -23,7 +23,7 @@ func TestClockSetRightAfterARollbackIsNoJump(t *testing.T) {
 		for range 3 {
 			d.report(t)
 		}
-		for _, r := range d.cache.Saves() { // worker.C4
+		for _, r := range d.cache.Saves() {
 			require.GreaterOrEqual(t, r.Timestamp, clock.MillisOf(noon))
 			require.GreaterOrEqual(t, r.Ceiling, clock.MillisOf(noon)+6000)
 		}
@@ -33,7 +33,7 @@ func TestClockSetRightAfterARollbackIsNoJump(t *testing.T) {
 		require.Equal(t, d.clk.Millis(), w.Record().Timestamp)
 		require.False(t, troubled(w, worker.ErrClockJumped))
 
-		// One that goes on beyond the right time is a jump all the same (worker.C3).
+		// One that goes on beyond the right time is a jump all the same.
 		d.clk.Step(-time.Hour)
 		d.report(t)
 		right := d.clk.Millis().Add(time.Hour)

@@ -29,7 +29,7 @@ func (d *daemon) settlesAs(do func()) {
 	}
 }
 
-// worker.C3, worker.R5: a clock that jumps while a claim settles, or what was put back, or a loss is
+// judged-clock: a clock that jumps while a claim settles, or what was put back, or a loss is
 // got over, is recorded nowhere, and the start is refused. It goes on once the clock is right.
 func TestClockJumpsWhileAStartSettles(t *testing.T) {
 	const jump = 365 * 24 * time.Hour
@@ -78,7 +78,7 @@ func TestClockJumpsWhileAStartSettles(t *testing.T) {
 	}
 }
 
-// worker.R5: a step that is let doesn't reach a limit: that is reckoned from the reading that the
+// judged-clock: a step that is let doesn't reach a limit: that is reckoned from the reading that the
 // guards judged.
 func TestLimitIsByTheClockThatWasJudged(t *testing.T) {
 	clocktest.Run(t, "", func(t *testing.T) {
@@ -105,7 +105,7 @@ func (r writes) Write(ctx context.Context, s worker.Snapshot, me worker.Record, 
 	return r.Registry.Write(ctx, s, me, state)
 }
 
-// worker.U2, worker.D4: what a claim that settles meets makes it settle again, or claim another: the
+// floor-at-the-limit, written-as-decided: what a claim that settles meets makes it settle again, or claim another: the
 // entry written, a put-back in its place, the root written, another session.
 func TestClaimThatIsDisturbedWhileItSettles(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -162,7 +162,7 @@ func recoverAndOpen(model *registrytest.World) {
 	}
 }
 
-// worker.C5: a release that the file can't take is none: the directory would start again within
+// release-filed-first: a release that the file can't take is none: the directory would start again within
 // the old limit.
 func TestReleaseThatCanNotBeFiled(t *testing.T) {
 	clocktest.Run(t, "", func(t *testing.T) {

@@ -15,31 +15,31 @@ import (
 // Start passes the clock guards, claims the worker ID and records the first
 // ceiling. It keeps:
 //
-//	worker.W1  Start returns only when the clock has passed the ceiling of every
+//	start-above-ceiling  Start returns only when the clock has passed the ceiling of every
 //	    earlier life of this directory, in its file or in the registry, and the floor
 //	    of the piece: no ID of theirs can repeat.
-//	worker.W2  A record that can't be read, that was put back (Record.Restored) and doesn't
+//	restored-record  A record that can't be read, that was put back (Record.Restored) and doesn't
 //	    know what was issued after it, or that is another directory's, is set aside, and
 //	    the directory is a new instance then, which gets a worker ID of its own. Where
 //	    no registry gives worker IDs it ends the start. One that may not be the newest
 //	    (Record.MaybeStale) counts with a ceiling that is a ceiling lead later, than its
 //	    own and than now: as the newest one's may have been.
-//	worker.W3  The guards refuse with ErrClockRefused; a registry's failure is never
-//	    taken for that, nor the other way round. No guard is left out because
-//	    the registry failed.
-//	Nothing is written, here or in the registry, before the guards have
-//	    passed, and nothing is issued before the local record has the worker ID and its
-//	    piece.
-//	worker.W5  Without the registry only a record that the registry has confirmed, in
+//	confirmed-record  Without the registry only a record that the registry has confirmed, in
 //	    the directory that it was written in, not released, with a limit ahead of the
 //	    clock, gives a worker ID; and none to a life after one that was displaced.
-//	worker.W6  Another cluster than the recorded one ends the start (Registry.Look tells it):
-//	    IDs of two clusters can be equal.
-//	worker.U4  One life a directory, and one directory an instance. The record names the
+//	one-directory  One life a directory, and one directory an instance. The record names the
 //	    life that the registry is known to have seen last, and the one that may have
 //	    written since; it replaces the latter, durably, before it writes the entry itself.
 //	    An entry of our instance that is not older, with any other life, or a record of
 //	    another directory, means that one of two directories is a copy: ours is set aside.
+//	-  The guards refuse with ErrClockRefused; a registry's failure is never
+//	    taken for that, nor the other way round. No guard is left out because
+//	    the registry failed.
+//	-  Nothing is written, here or in the registry, before the guards have
+//	    passed, and nothing is issued before the local record has the worker ID and its
+//	    piece.
+//	-  Another cluster than the recorded one ends the start (Registry.Look tells it):
+//	    IDs of two clusters can be equal.
 //
 // It returns ErrClockRefused, ErrForeign, ErrDamaged, ErrHeld, ErrExhausted, ErrNoCluster,
 // ErrUnreachable, or what Cache returns.
@@ -72,7 +72,7 @@ func (w *Worker) start(ctx context.Context) error {
 		return err
 	}
 	samples, _, _ := w.Peers()
-	if rival := w.errRival(ctx, w.holder.rec, 0, samples); rival != nil { // worker.U5; our record stays: a lie must cost no worker ID
+	if rival := w.errRival(ctx, w.holder.rec, 0, samples); rival != nil { // our record stays: a lie must cost no worker ID
 		return fmt.Errorf("%w: %w", ErrHeld, rival)
 	}
 	return w.begin(ctx)
@@ -86,7 +86,7 @@ func (w *Worker) fresh() Record {
 	}
 }
 
-// load reads the local record (worker.W2), and has the holder begin with it. unusable is why it is
+// load reads the local record (restored-record), and has the holder begin with it. unusable is why it is
 // not to be gone by, where there is one: it is set aside.
 func (w *Worker) load() (unusable, err error) {
 	me := &w.holder.rec
@@ -104,14 +104,14 @@ func (w *Worker) load() (unusable, err error) {
 		return nil, fmt.Errorf("%w: the record is of layout %s with epoch %d, and this start has %s with epoch %d: "+
 			"start with the recorded ones, or take another data directory and a worker ID that never issued under them",
 			ErrForeign, r.Layout, r.Epoch, w.cfg.Layout, w.cfg.Epoch)
-	case r.Restored: // worker.W2
+	case r.Restored: // restored-record
 		return fmt.Errorf("%w: worker.json is older than what this data directory has issued as worker %d: put the newest one back, "+
 			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored, r.WorkerID), nil
 	}
 	if err := w.checkClock(r); err != nil {
 		return nil, err
 	}
-	if r.MaybeStale { // worker.W2
+	if r.MaybeStale { // restored-record
 		r.Ceiling = max(r.Ceiling, w.cfg.Clock.Read().Wall()).Add(w.cfg.CeilingLead)
 		r.MaybeStale = false
 		w.notify(Event{Kind: EventRecordStale, Until: r.Ceiling})
@@ -141,7 +141,7 @@ func (w *Worker) startAlone() error {
 }
 
 // startRegistered takes one step after the other until the registry has acknowledged our
-// piece, or our own record will do without it (worker.W5).
+// piece, or our own record will do without it (confirmed-record).
 func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 	h := &w.holder
 	h.ends = w.ends()
@@ -187,7 +187,7 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 				return err
 			}
 			unusable, h.held, h.seen, h.stirred = nil, nil, sight{}, false
-			h.ends.guards = guards // worker.A1: they are stricter with a new instance
+			h.ends.guards = guards // they are stricter with a new instance
 			continue
 		}
 		if n.tell.Kind != "" && n.tell.Kind != told {
@@ -214,7 +214,7 @@ func (w *Worker) ends() holderEnds {
 	}
 }
 
-// settleTime is R6's: the longest session, and what it takes to report then.
+// settleTime is settles-first's: the longest session, and what it takes to report then.
 func (w *Worker) settleTime(root Root) time.Duration {
 	if w.cfg.Settle > 0 {
 		return w.cfg.Settle
@@ -223,7 +223,7 @@ func (w *Worker) settleTime(root Root) time.Duration {
 }
 
 // judged returns the time by the clock as it was when the start began, which the guards look
-// at, plus the time since (worker.R5). A clock that has jumped ahead since is right where the
+// at, plus the time since (judged-clock). A clock that has jumped ahead since is right where the
 // peers have its time, too; else ErrClockRefused.
 func (w *Worker) judged(ctx context.Context) (clock.Millis, error) {
 	now := w.cfg.Clock.Read()
@@ -239,7 +239,7 @@ func (w *Worker) judged(ctx context.Context) (clock.Millis, error) {
 	return min(now.Wall(), w.anchor.Wall().Add(now.Mono-w.anchor.Mono+step.Suspended)), nil
 }
 
-// guards are those of the clock (worker.W3): the time recorded, the peers', and the ceiling.
+// guards are those of the clock: the time recorded, the peers', and the ceiling.
 func (w *Worker) guards(ctx context.Context) error {
 	r := &w.holder.rec
 	if err := w.checkClock(*r); err != nil {
@@ -259,7 +259,7 @@ func (w *Worker) guards(ctx context.Context) error {
 	return w.passCeiling(ctx, *r)
 }
 
-// startAsNew makes the directory a new instance (worker.W2).
+// startAsNew makes the directory a new instance (restored-record).
 func (w *Worker) startAsNew(why error) error {
 	name, err := w.cfg.Cache.SetAside()
 	if err != nil {
@@ -273,11 +273,11 @@ func (w *Worker) startAsNew(why error) error {
 	return nil
 }
 
-// mayGoOffline says why r, our record, is none to start by without the registry (worker.W5).
+// mayGoOffline says why r, our record, is none to start by without the registry (confirmed-record).
 func (w *Worker) mayGoOffline(r Record) error {
 	now := w.cfg.Clock.Read().Wall()
 	switch {
-	case w.cfg.Displaced != nil: // worker.W5
+	case w.cfg.Displaced != nil: // confirmed-record
 		return fmt.Errorf("the life before was displaced: %s", w.cfg.Displaced.Error())
 	case r.State == RecordReleasing, r.State == RecordReleased:
 		return fmt.Errorf("worker %d was given back at the last stop", r.WorkerID)
@@ -323,7 +323,7 @@ func (w *Worker) checkClock(r Record) error {
 	return nil
 }
 
-// passCeiling waits until the clock has passed the recorded ceiling (worker.W1), but not
+// passCeiling waits until the clock has passed the recorded ceiling (start-above-ceiling), but not
 // for longer than MaxWait.
 func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 	for {

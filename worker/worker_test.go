@@ -212,7 +212,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// worker.W1: after an unclean stop the start waits for the ceiling, on any clock.
+// start-above-ceiling: after an unclean stop the start waits for the ceiling, on any clock.
 func TestUncleanStopIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon()
@@ -246,7 +246,7 @@ func TestUncleanStopIsWaitedOut(t *testing.T) {
 	})
 }
 
-// worker.W2: the start begins a ceiling lead later where a newer record may be lost.
+// restored-record: the start begins a ceiling lead later where a newer record may be lost.
 func TestRecordThatMayNotBeTheNewest(t *testing.T) {
 	for name, tt := range map[string]struct{ ceiling, want time.Duration }{
 		"after a clean stop":    {-time.Hour, worker.DefaultCeilingLead},
@@ -285,7 +285,7 @@ func TestCleanStopMakesTheNextStartInstant(t *testing.T) {
 	})
 }
 
-// worker.C1: a record that isn't durable yet isn't published, and one that fails never is.
+// ceiling-before-use: a record that isn't durable yet isn't published, and one that fails never is.
 func TestCeilingIsPublishedOnlyOnceRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon()

@@ -44,7 +44,7 @@ func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Recor
 	if c.zkNow, err = r.zkNow(ctx); err != nil {
 		return s, err
 	}
-	if min(c.zkNow, now) < s.Root.Floor { // zkreg.R7; ours may be behind ZooKeeper's
+	if min(c.zkNow, now) < s.Root.Floor { // root-floor; ours may be behind ZooKeeper's
 		return s, fmt.Errorf("%w: ZooKeeper lost data, and cluster %s gives out no worker ID before %s, by ZooKeeper's clock and this machine's: daemons that had one may be away, and go on by their files until then. "+
 			"Once each of them is back or gone for good: %s", worker.ErrNoCluster, s.Root.Cluster, s.Root.Floor, r.cfg.command("open"))
 	}

@@ -131,7 +131,7 @@ func java(workerID int64) worker.Entry {
 	return worker.Entry{WorkerID: workerID, Node: "10.0.0.9:1", Address: "10.0.0.9:1", State: zkreg.StateJava, Timestamp: 5}
 }
 
-// zkreg.R1: which worker ID a claim gets, of those that it may have.
+// one-path: which worker ID a claim gets, of those that it may have.
 func TestOrderOfCandidates(t *testing.T) {
 	now := clock.MillisOf(time.Unix(1_700_000_000, 0))
 	for name, tt := range map[string]struct {
@@ -182,13 +182,13 @@ func TestOrderOfCandidates(t *testing.T) {
 			tr.Plant(tr.holds(9, worker.StateReleased, now-7))
 			tr.Hint(9)
 		}, 8, 0},
-		"one that can't be read": {func(tr *tree) { // zkreg.R3
+		"one that can't be read": {func(tr *tree) {
 			tr.full(4)
 			tr.Plant(tr.holds(4, worker.StateReleased, now-7))
 			tr.Change(4, map[string]any{"limit": "soon"})
 		}, 8, 0},
 
-		// zkreg.R9, in a tree that Java Leafs share.
+		// In a tree that Java Leafs share.
 		"never 0, which a Java Leaf may take": {func(tr *tree) {
 			_, err := sessiontest.Create(tr.t.Context(), tr.raw, "/leaf/leaf_forever/10.0.0.9:1-0000000007", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
 			require.NoError(tr.t, err)
@@ -222,7 +222,7 @@ func TestOrderOfCandidates(t *testing.T) {
 			e := got.Entry
 			require.Equal(t, tt.want, e.WorkerID)
 			require.Equal(t, []any{worker.StateClaiming, "new", "new life", int64(1)}, []any{e.State, e.Instance, e.Owner, e.Life})
-			require.Equal(t, []clock.Millis{tt.floor, tt.floor}, []clock.Millis{e.Floor, e.Limit}, "worker.U2")
+			require.Equal(t, []clock.Millis{tt.floor, tt.floor}, []clock.Millis{e.Floor, e.Limit}, "floor-at-the-limit")
 			require.NotContains(t, tr.Hints(), fmt.Sprintf("%010d", tt.want))
 			require.LessOrEqual(t, len(tr.names()), len(before)+1)
 		})
@@ -329,7 +329,7 @@ func TestHints(t *testing.T) {
 	})
 }
 
-// zkreg.R7: below the root's floor no instance gets a worker ID, and no piece begins below it.
+// root-floor: below the root's floor no instance gets a worker ID, and no piece begins below it.
 func TestRootsFloor(t *testing.T) {
 	inTree(t, "", func(t *testing.T, tr *tree) {
 		tr.Plant(tr.holds(2, worker.StateReleased, 5))
@@ -337,7 +337,7 @@ func TestRootsFloor(t *testing.T) {
 		s, err := tr.Directory().Recover(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, tr.clk.Millis(), s.LostAt)
-		require.Equal(t, tr.clk.Millis().Add(worker.DefaultLease+2*worker.DefaultClockThreshold), s.Floor, "zkreg.R6")
+		require.Equal(t, tr.clk.Millis().Add(worker.DefaultLease+2*worker.DefaultClockThreshold), s.Floor, "loss-raises-floor")
 		before := tr.names()
 		_, err = tr.claim("new")
 		require.ErrorIs(t, err, worker.ErrNoCluster)
@@ -390,7 +390,7 @@ func (tr *tree) meddled(node string) (*zkreg.Registry, func(func())) {
 	return r, func(f func()) { m.before.Store(&f) }
 }
 
-// zkreg.R2, worker.D4: what a write meets that isn't what was read.
+// root-checked, written-as-decided: what a write meets that isn't what was read.
 func TestWriteMeetsAnotherState(t *testing.T) {
 	p := "/leaf/leaf_forever/worker-0000000003"
 	anew := func(tr *tree, sets int) func() {
@@ -546,7 +546,7 @@ func fixedRoot(t testing.TB, r *zkreg.Registry, me worker.Record, now clock.Mill
 	}
 }
 
-// zkreg.R5, zkreg.R6, zkreg.R8: what becomes of a root, step by step.
+// loss-raises-floor: what becomes of a root, step by step.
 func TestMend(t *testing.T) {
 	member := func(tr *tree) worker.Record {
 		me := tr.me("a")
@@ -632,7 +632,7 @@ func TestMend(t *testing.T) {
 	})
 }
 
-// zkreg.R9: where Java Leafs share the tree, the counter of a parent that is made again, and of one
+// Where Java Leafs share the tree, the counter of a parent that is made again, and of one
 // that was restored, is beyond every worker ID of theirs.
 func TestCounterBesideJavaLeafs(t *testing.T) {
 	next := func(tr *tree, forever string) string {
@@ -667,7 +667,7 @@ func TestCounterBesideJavaLeafs(t *testing.T) {
 	})
 }
 
-// zkreg.R3: what can't be made out ends the call that would go by it, with what to do.
+// What can't be made out ends the call that would go by it, with what to do.
 func TestDamagedIsNobodys(t *testing.T) {
 	inTree(t, "entry", func(t *testing.T, tr *tree) {
 		tr.Plant(tr.holds(3, worker.StateReleased, 5))

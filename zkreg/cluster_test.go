@@ -34,7 +34,7 @@ func statusOf(t testing.TB, cfg Config) Status {
 	return s
 }
 
-// zkreg.R5: any number of processes may make it at once: there is one cluster.
+// Any number of processes may make it at once: there is one cluster.
 func TestInitMakesOneCluster(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
@@ -66,7 +66,7 @@ func TestInitMakesOneCluster(t *testing.T) {
 	require.Len(t, before, 4)
 	require.Equal(t, InitStands, initCluster(t, cfg))
 	require.Equal(t, before, stats(t, conn, cfg.Root), "nothing was changed")
-	require.Equal(t, 30*24*time.Hour, statusOf(t, cfg).LongestLease, "zkreg.R8")
+	require.Equal(t, 30*24*time.Hour, statusOf(t, cfg).LongestLease)
 	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), DefaultLongestLease, true)
 	require.ErrorContains(t, err, "layout")
 	_, err = directory(t, cfg).Init(bounded(t, patience), worker.YoungLease-1, true)
@@ -175,7 +175,7 @@ func TestRootLostAlone(t *testing.T) {
 	require.ErrorIs(t, err, worker.ErrForeign)
 }
 
-// zkreg.R6: a daemon with a great threshold, its clock ahead by nearly that, is cut off and goes on
+// loss-raises-floor: a daemon with a great threshold, its clock ahead by nearly that, is cut off and goes on
 // by its file. The daemon that notes the loss has a small threshold: the floor lies beyond the piece
 // all the same.
 func TestLossReckonsWithTheGreatestThreshold(t *testing.T) {

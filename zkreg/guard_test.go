@@ -214,7 +214,7 @@ func FuzzDecodeHigh(f *testing.F) {
 	})
 }
 
-// segment.V4 on a real ZooKeeper: a connection that breaks is followed by one of the same session,
+// raised-when-back on a real ZooKeeper: a connection that breaks is followed by one of the same session,
 // where no loss was noted.
 func TestGuardTellsItsSession(t *testing.T) {
 	t.Parallel()

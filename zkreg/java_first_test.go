@@ -15,7 +15,7 @@ import (
 )
 
 // A Java Leaf that comes first after a loss makes the parent of the entries, and its counter begins at 0: it is moved beyond all
-// worker IDs of Java Leafs before the root names that parent (zkreg.R9), once, and not where leafd is alone.
+// worker IDs of Java Leafs before the root names that parent, once, and not where leafd is alone.
 func TestCounterOfAParentThatAJavaLeafMade(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)

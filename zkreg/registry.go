@@ -85,13 +85,13 @@ func (c Config) connect() (tree, error) {
 
 // Registry is the worker.Registry of one daemon. It keeps:
 //
-//	zkreg.R1  A worker ID has one path, the same for all daemons. It is taken by a create, or by
+//	one-path  A worker ID has one path, the same for all daemons. It is taken by a create, or by
 //	    a write that is conditional on the entry as it was read: ZooKeeper keeps it unique.
-//	zkreg.R2  Each transaction checks the root's version, and is sent over the connection over
+//	root-checked  Each transaction checks the root's version, and is sent over the connection over
 //	    which all that it rests on was read: versions that a restored ZooKeeper counts once more
 //	    are none of these. One that is answered with another czxid than was read has written
 //	    over another's entry: worker.ErrFenced.
-//	zkreg.R3  What can't be made out may not be taken, and is no proof of anything.
+//	-  What can't be made out may not be taken, and is no proof of anything.
 type Registry struct {
 	tree
 
@@ -186,7 +186,7 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 		return s, err
 	}
 	stat := responses[len(ops)-1].Stat
-	if s.Entry != nil && s.Entry.Stat.Czxid != stat.Czxid { // zkreg.R2
+	if s.Entry != nil && s.Entry.Stat.Czxid != stat.Czxid { // root-checked
 		return s, fmt.Errorf("%w: %s was removed and made again by another while it was written", worker.ErrFenced, p)
 	}
 	s.Entry = (&entry{entryName: entryName{workerID: me.WorkerID}, data: d, stat: stat}).listed()

@@ -286,7 +286,7 @@ func TestReleaseLosesARace(t *testing.T) {
 	require.Equal(t, worker.StateActive, list1(t, r.cfg)[0].State)
 }
 
-// zkreg.R2: while a write waits to be sent, the connection is another one, of a ZooKeeper that
+// root-checked: while a write waits to be sent, the connection is another one, of a ZooKeeper that
 // was set back and counts the versions once more: at ours the entry is another instance's.
 func TestSetBackBeforeAWriteIsSent(t *testing.T) {
 	t.Parallel()

@@ -22,16 +22,16 @@ import (
 
 // The root tells what ZooKeeper has lost. It keeps:
 //
-//	zkreg.R5  Only an operator makes a cluster (Init). A root that is gone is made again, as
-//	    the same cluster, only by instances that belong to it.
-//	zkreg.R6  A loss is noted before anything else is done about it: Losses is raised, and Floor
+//	loss-raises-floor  A loss is noted before anything else is done about it: Losses is raised, and Floor
 //	    lies beyond the limit of every piece that can have been lost: the time of the note by
 //	    ZooKeeper's clock, the longest lease, and twice the threshold. While ParentCzxid is 0,
 //	    or another one than the parent's, nothing is claimed.
-//	zkreg.R7  While ZooKeeper's now is below Floor no instance gets a worker ID that it did
+//	root-floor  While ZooKeeper's now is below Floor no instance gets a worker ID that it did
 //	    not hold, and no piece begins below it.
-//	zkreg.R8  LongestLease is set once, when the cluster is made, and no daemon has a longer one.
-//	zkreg.R9  Where Java Leafs share the tree, a parent that is made again, by any process, has the
+//	-  Only an operator makes a cluster (Init). A root that is gone is made again, as
+//	    the same cluster, only by instances that belong to it.
+//	-  LongestLease is set once, when the cluster is made, and no daemon has a longer one.
+//	-  Where Java Leafs share the tree, a parent that is made again, by any process, has the
 //	    counter beyond every worker ID of theirs before the root names it, and so after a
 //	    Recover: none of them gets one that a leafd holds.
 
@@ -107,7 +107,7 @@ func (t tree) setRoot(ctx context.Context, d rootData, s worker.Snapshot, more .
 var errTaken = errors.New("another was faster")
 
 // change does ops, of which the first is about the root, over the connection of s or not at all
-// (zkreg.R2). worker.ErrChanged where they meet another state, as an errTaken where that is not the
+// (root-checked). worker.ErrChanged where they meet another state, as an errTaken where that is not the
 // root's.
 func (t tree) change(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.MultiResponse, error) {
 	// A snapshot that was read over no connection is written over none.
@@ -122,8 +122,8 @@ func (t tree) change(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.M
 }
 
 // repair does the next step towards a root that names its parent. A parent that is gone, or
-// another one, is a loss; it is noted first (zkreg.R6). One that is made again has the counter
-// beyond the Java Leafs' worker IDs, and so has one that a Java Leaf made (zkreg.R9).
+// another one, is a loss; it is noted first (loss-raises-floor). One that is made again has the counter
+// beyond the Java Leafs' worker IDs, and so has one that a Java Leaf made.
 func (t tree) repair(ctx context.Context, d rootData, s worker.Snapshot) error {
 	var counter []any
 	if d.Losses > 0 && t.forever != usualForever(t.root) {
@@ -296,8 +296,8 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 
 // Recover notes a loss, on the word of the operator that ZooKeeper was set back to an earlier
 // state: no worker ID is given out until every piece that can have been lost has ended
-// (zkreg.R6). In a tree that Java Leafs share, it keeps them from all numbers that they have not
-// got (zkreg.R9). worker.ErrNoCluster, worker.ErrDamaged.
+// (loss-raises-floor). In a tree that Java Leafs share, it keeps them from all numbers that they have not
+// got. worker.ErrNoCluster, worker.ErrDamaged.
 func (d *Directory) Recover(ctx context.Context) (Status, error) {
 	return d.rewriteRoot(ctx, func(t tree, s worker.Snapshot, data *rootData) error {
 		names, stat, err := t.readNames(ctx)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDashboardIsClosedToOtherPages: the page of another site, in a real browser that
-// reaches leafd, neither reads what leafd tells (server.H1) nor shows it in a frame.
+// reaches leafd, neither reads what leafd tells nor shows it in a frame.
 func TestDashboardIsClosedToOtherPages(t *testing.T) {
 	t.Parallel()
 	l := newMachine(t).start()

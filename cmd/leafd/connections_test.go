@@ -25,7 +25,7 @@ func withFiles(limit int) func(*exec.Cmd) {
 	}
 }
 
-// daemon.F1, server.F1 to F3: 1200 idle connections to a daemon that may have 1024 files
+// 1200 idle connections to a daemon that may have 1024 files
 // open. It goes on recording its clock, feeding the watchdog, fetching ranges, and
 // answering operators, health checks, and clients, old and new.
 func TestMoreConnectionsThanFiles(t *testing.T) {

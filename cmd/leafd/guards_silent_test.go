@@ -31,8 +31,7 @@ func wrongTime() string {
 
 // A live node that doesn't answer for its clock doesn't keep a daemon from starting, nor
 // does an answer that isn't a leafd's. Where no peer answers there is an alarm. Nothing of
-// what another service answers is shown, and where no peer can be none is asked
-// (peerclock.A6 and A7).
+// what another service answers is shown, and where no peer can be none is asked.
 func TestPeersThatTellNothing(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

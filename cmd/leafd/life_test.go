@@ -21,7 +21,7 @@ import (
 )
 
 // A daemon that was displaced while it ran begins a new life in the same process. These
-// are the lives after each way to be displaced; daemon.N1 to daemon.N6 are named where
+// are the lives after each way to be displaced; the rules of lives are named where
 // they are tested.
 
 const lineSetAside = `"alarm":"record_set_aside"`
@@ -151,7 +151,7 @@ func TestNewLifeAfterACopyWasStarted(t *testing.T) {
 	require.Equal(t, cli.ExitOK, twin.stop())
 }
 
-// daemon.N2: the lock file is deleted under a running daemon. It locks the
+// The lock file is deleted under a running daemon. It locks the
 // directory again; another process that has done so first keeps it for as long as it runs.
 func TestNewLifeAfterTheLockWasLost(t *testing.T) {
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestNewLifeAfterTheLockWasLost(t *testing.T) {
 	require.Equal(t, cli.ExitOK, first.stop(), "it is its own again")
 }
 
-// daemon.N4: a daemon that is displaced again and again is so ever more slowly.
+// A daemon that is displaced again and again is so ever more slowly.
 func TestNewLivesWaitEverLonger(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
@@ -192,7 +192,7 @@ func TestNewLivesWaitEverLonger(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// daemon.N6: what refuses a life after the first ends no process, and is told until it is over.
+// What refuses a life after the first ends no process, and is told until it is over.
 func TestNewLifeWaitsForTheClock(t *testing.T) {
 	t.Parallel()
 	c := onShared(t)
@@ -216,7 +216,7 @@ func TestNewLifeWaitsForTheClock(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// daemon.N3: ZooKeeper goes away again before the next life begins. The record alone would
+// ZooKeeper goes away again before the next life begins. The record alone would
 // do for a start; but what it says may be another's.
 func TestNewLifeNeedsZooKeeper(t *testing.T) {
 	t.Parallel()
@@ -240,7 +240,7 @@ func TestNewLifeNeedsZooKeeper(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// daemon.N5: the root is another cluster's now. Nothing is issued until the daemon was
+// The root is another cluster's now. Nothing is issued until the daemon was
 // started with what it belongs to; segments are served.
 func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	t.Parallel()
@@ -288,7 +288,7 @@ func twins(t *testing.T) (all [2]*cluster, introduce func(to *cluster, l *child)
 	}
 }
 
-// worker.U5: two daemons have one worker ID, and see each other. The one that began later
+// Two daemons have one worker ID, and see each other. The one that began later
 // ends its life, and begins no other while the first goes on. One that is only about to
 // begin is refused.
 func TestPeerWithOurWorkerID(t *testing.T) {

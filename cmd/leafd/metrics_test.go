@@ -46,7 +46,7 @@ func (s scraped) value(name string, labels ...string) (float64, bool) {
 }
 
 // scrape returns a page of metrics that was made after the call: one page serves for a
-// tenth of a second (server.R1), and no two of them are equal.
+// tenth of a second, and no two of them are equal.
 func (l *child) scrape() string {
 	l.t.Helper()
 	shared := l.mustGet("/metrics")

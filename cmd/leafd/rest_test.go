@@ -79,7 +79,7 @@ func (l *child) awaitIdle() {
 	}, eventually, 5*time.Millisecond)
 }
 
-// cache.R2, cache.R3: a rest is used once, with any files copied and put back, and whichever
+// rest-taken-once: a rest is used once, with any files copied and put back, and whichever
 // daemon starts first.
 func TestRestIsUsedByOneLife(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestRestIsUsedByOneLife(t *testing.T) {
 	}
 }
 
-// daemon.K2, daemon.K3: a file system that was set back with the machine down looks like one that
+// A file system that was set back with the machine down looks like one that
 // wasn't. ZooKeeper tells, or that the machine runs on, or the rest is burned.
 func TestRestAfterTheMachineWasDown(t *testing.T) {
 	t.Parallel()

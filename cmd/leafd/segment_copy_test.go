@@ -11,7 +11,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 )
 
-// cache.B1: a copy of a data directory with the segments' file serves none of them, beside the
+// A copy of a data directory with the segments' file serves none of them, beside the
 // original, after a clean stop and after a crash; the original goes on, also from another place.
 func TestCopiedSegmentsAreNotServed(t *testing.T) {
 	t.Parallel()

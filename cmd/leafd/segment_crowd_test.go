@@ -15,7 +15,7 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// Fifty daemons on one cold tag: the row's lock puts them in one order (segment.V1), so that
+// Fifty daemons on one cold tag: the row's lock puts them in one order (high-mark-decides), so that
 // hardly a range is proposed in vain. docs/evidence/figures.txt has figures.
 func TestFiftyDaemonsOnOneTag(t *testing.T) {
 	const daemons, lasts = 50, 10 * time.Second
@@ -61,7 +61,7 @@ func TestFiftyDaemonsOnOneTag(t *testing.T) {
 }
 
 // A daemon that freezes inside a fetch holds the tag's row for the 3 s of the session's
-// wait_timeout, and not for the minute of a connection that is idle (segment.V1).
+// wait_timeout, and not for the minute of a connection that is idle (high-mark-decides).
 func TestFrozenInsideAFetch(t *testing.T) {
 	t.Parallel()
 	s, server := newShop(t)

@@ -141,7 +141,7 @@ func TestSegmentGuard(t *testing.T) {
 		require.Zero(t, l.Logged(`"alarm":"segment_unguarded"`))
 	}
 
-	// segment.V5: deleted, and made again.
+	// deleted-mark-stays: deleted, and made again.
 	exec := func(query string) {
 		t.Helper()
 		_, err := db.ExecContext(t.Context(), query)
@@ -250,7 +250,7 @@ func TestSegmentsOfTablesOfTheirOwnWithoutZooKeeper(t *testing.T) {
 }
 
 // One TCP reset of ZooKeeper, by which nothing is lost: a daemon that needs it refuses while it
-// connects, and doesn't wait for others to put their marks back, which takes 14 s here (segment.V4).
+// connects, and doesn't wait for others to put their marks back, which takes 14 s here (raised-when-back).
 func TestRequiredGuardAfterAReset(t *testing.T) {
 	t.Parallel()
 	const resets, settles, clients = 5, 14 * time.Second, 4

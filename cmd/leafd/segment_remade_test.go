@@ -46,7 +46,7 @@ func (s *shop) takeTurns(daemons ...*child) {
 	}
 }
 
-// segment.V5 for daemons on one database without ZooKeeper: none can know what the others have
+// deleted-mark-stays for daemons on one database without ZooKeeper: none can know what the others have
 // issued since, the one that deleted the tag neither, and says what to give.
 func TestTagMadeAgainWithoutZooKeeper(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestTagMadeAgainWithoutZooKeeper(t *testing.T) {
 	}
 }
 
-// segment.V5 with ZooKeeper: whichever daemon makes the tag again begins above all of them, and
+// deleted-mark-stays with ZooKeeper: whichever daemon makes the tag again begins above all of them, and
 // so does the command line. Without its answer nothing is deleted, and max_id has to be given.
 func TestTagMadeAgainWithZooKeeper(t *testing.T) {
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestTagMadeAgainWithZooKeeper(t *testing.T) {
 	}
 }
 
-// segment.V5 in the standalone default: deleted and made again, a tag is served on.
+// deleted-mark-stays in the standalone default: deleted and made again, a tag is served on.
 func TestTagMadeAgainStandalone(t *testing.T) {
 	t.Parallel()
 	l := newMachine(t).ready("--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken), tune("SegmentWait", "10s"))
@@ -194,7 +194,7 @@ func TestForgetByPrefix(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// segment.V5 beside a daemon that runs on, cut off from ZooKeeper: what it fetched unguarded is in
+// deleted-mark-stays beside a daemon that runs on, cut off from ZooKeeper: what it fetched unguarded is in
 // the row alone, and the daemon that deletes that keeps it.
 func TestTagMadeAgainBesideADaemonThatIsCutOff(t *testing.T) {
 	t.Parallel()

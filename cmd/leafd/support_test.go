@@ -22,7 +22,7 @@ import (
 )
 
 // leafd support writes what a report needs, and no secret: not even one that another part of the
-// daemon tells, here as the name of the node (cli.S1).
+// daemon tells, here as the name of the node.
 func TestSupport(t *testing.T) {
 	t.Parallel()
 	mariadb, zk := mariadbtest.Shared(t), zookeepertest.Shared(t)

@@ -74,7 +74,7 @@ func TestStuckLoopIsNotFed(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// daemon.D3: with ZooKeeper and the database hanging, the data directory not to be written and
+// With ZooKeeper and the database hanging, the data directory not to be written and
 // the clock set back, all at once and for longer than any loop may take, a daemon is
 // fed on: it works, and a restart would make it none the better.
 func TestOutagesDontStarveTheWatchdog(t *testing.T) {

@@ -17,9 +17,9 @@ const MaxPEM = 1 << 20
 // Read returns the content of the regular file at path, of at most most bytes, and its
 // permissions. It keeps:
 //
-//	plainfile.F1  It never waits for a writer. A FIFO without a writer would hang a start, or the
-//	    reload of a certificate, for good.
-//	plainfile.F2  It opens no device, which may do something already, and may have no end.
+//  1. It never waits for a writer. A FIFO without a writer would hang a start, or the
+//     reload of a certificate, for good.
+//  2. It opens no device, which may do something already, and may have no end.
 //
 // Symbolic links are followed: Kubernetes hands secrets over as such.
 func Read(path string, most int64) ([]byte, fs.FileMode, error) {
@@ -27,10 +27,10 @@ func Read(path string, most int64) ([]byte, fs.FileMode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := regular(path, info); err != nil { // plainfile.F2
+	if err := regular(path, info); err != nil {
 		return nil, 0, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // plainfile.F1
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err
 	}

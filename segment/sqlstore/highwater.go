@@ -28,10 +28,10 @@ const (
 // so that putting an old copy of those back doesn't put back the memory of what
 // was used. It is safe for concurrent use.
 //
-//	sqlstore.H1  All marks that wait are recorded in one transaction, and each Raise returns
-//	    after the transaction that has its own: a thousand tags that begin at once cost some
-//	    dozens of disk flushes, not a thousand. A caller that gives up changes nothing for the
-//	    others; its mark may be raised yet.
+// All marks that wait are recorded in one transaction, and each Raise returns
+// after the transaction that has its own: a thousand tags that begin at once cost some
+// dozens of disk flushes, not a thousand. A caller that gives up changes nothing for the
+// others; its mark may be raised yet.
 type HighWater struct {
 	db *database
 
@@ -103,7 +103,7 @@ func (m *HighWater) Raise(ctx context.Context, tag string, high int64) error {
 	return m.db.fail(ctx, err, fmt.Sprintf("raise the mark of tag %s to %d", quote(tag), high))
 }
 
-// record records what waits, until there is nothing (sqlstore.H1).
+// record records what waits, until there is nothing.
 func (m *HighWater) record() {
 	for {
 		m.mu.Lock()

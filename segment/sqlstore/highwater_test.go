@@ -30,7 +30,7 @@ func commits(t *testing.T, wal string) (n int) {
 	return n
 }
 
-// sqlstore.H1: a hundred marks that wait, here for another process's lock, take two transactions,
+// A hundred marks that wait, here for another process's lock, take two transactions,
 // the one that waits already and one for all others.
 func TestMarksThatWaitAreOneTransaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "marks.db")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMoveIsOursAlone breaks the lock that sqlstore.F2 doesn't trust:
+// TestMoveIsOursAlone breaks the lock that a fetch doesn't trust:
 // another client writes between our read of max_id and our write.
 func TestMoveIsOursAlone(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -178,7 +178,7 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 	// One round trip a query, not three. The driver escapes for UTF-8,
 	// which is what every connection speaks.
 	cfg.InterpolateParams = true
-	cfg.MultiStatements = true // sqlstore.F5
+	cfg.MultiStatements = true
 	cfg.AllowAllFiles = false
 	// An answer that the server is read-only is ours to handle: the driver
 	// would reduce it to "bad connection".

@@ -182,7 +182,7 @@ func TestMySQLNotThereYet(t *testing.T) {
 }
 
 // TestMySQLReadOnly: the server became a replica, and the pool still leads there. An
-// account that may write all the same gets nothing either (sqlstore.F7), with any
+// account that may write all the same gets nothing either, with any
 // table on the replica; over a new connection it goes on.
 func TestMySQLReadOnly(t *testing.T) {
 	server := mariadbtest.Shared(t)

@@ -210,7 +210,6 @@ func counted(t testing.TB, server *mariadbtest.Server) (address string, commands
 	return ln.Addr().String(), commands
 }
 
-// sqlstore.F5.
 func TestMySQLFetchIsThreeRoundTrips(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, _ := newTable(t, server, ourScript, "")

@@ -14,14 +14,14 @@ import (
 //
 // What holds, with several processes opening one path at once:
 //
-//	A database appears under path whole, with its table and synced, or not at
-//	    all. So a file without content or without the table was not left by a
-//	    crash of ours, and is refused.
-//	A file that is there is never replaced.
-//	A new database never meets the write-ahead log of one that is gone:
-//	    SQLite would play its pages into the new file.
-//	sqlstore.O4  No symbolic link is followed to a database, which SQLite would do, and
-//	    nothing that blocks is opened as one.
+//  1. A database appears under path whole, with its table and synced, or not at
+//     all. So a file without content or without the table was not left by a
+//     crash of ours, and is refused.
+//  2. A file that is there is never replaced.
+//  3. A new database never meets the write-ahead log of one that is gone:
+//     SQLite would play its pages into the new file.
+//  4. No symbolic link is followed to a database, which SQLite would do, and
+//     nothing that blocks is opened as one.
 func openFile(path, wanted, schema string) (*database, error) {
 	if err := ensureFile(path, wanted, schema); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -69,7 +69,7 @@ func ensureFile(path, wanted, schema string) error {
 	return createFile(path, wanted, schema)
 }
 
-// irregular refuses what is no regular file (sqlstore.O4).
+// irregular refuses what is no regular file.
 func irregular(path string, info fs.FileInfo) error {
 	kind := "no regular file"
 	switch mode := info.Mode(); {

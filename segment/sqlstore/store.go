@@ -45,25 +45,25 @@ var (
 // `UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?` and then read
 // max_id, in one transaction) on the table:
 //
-//	The row is locked when it is read, so no other client moves max_id between our
-//	    reading and our commit, at any isolation level: a locking read sees
-//	    what was committed last. On SQLite the transaction has the file's write
-//	    lock from its first statement.
-//	sqlstore.F2  max_id is moved only from the value that was read, in exactly one row. So
-//	    even where a lock was no lock, two fetches can't both move it.
-//	What the column then holds is what was written. A narrow column that
-//	    clips a value, a floating one or a trigger would otherwise hand the next
-//	    fetch a range that overlaps ours.
-//	A fetch that is refused is rolled back, and every check of the row comes
-//	    before the first write.
-//	The range is returned only after the commit was confirmed.
-//	sqlstore.F5  On MySQL a fetch is three round trips: the transaction's begin with the locking
-//	    read, the write with the reading back, and the commit. segment.Answered tells of each.
-//	The row is that of the tag, byte for byte.
-//	sqlstore.F7  Nothing is taken from a server that is read-only, though our account may
-//	    write there: of a demoted primary the commit is lost. It is asked with the
-//	    row, and again after the last write; between that and the commit it may still
-//	    be demoted.
+//  1. The row is locked when it is read, so no other client moves max_id between our
+//     reading and our commit, at any isolation level: a locking read sees
+//     what was committed last. On SQLite the transaction has the file's write
+//     lock from its first statement.
+//  2. max_id is moved only from the value that was read, in exactly one row. So
+//     even where a lock was no lock, two fetches can't both move it.
+//  3. What the column then holds is what was written. A narrow column that
+//     clips a value, a floating one or a trigger would otherwise hand the next
+//     fetch a range that overlaps ours.
+//  4. A fetch that is refused is rolled back, and every check of the row comes
+//     before the first write.
+//  5. The range is returned only after the commit was confirmed.
+//  6. On MySQL a fetch is three round trips: the transaction's begin with the locking
+//     read, the write with the reading back, and the commit. segment.Answered tells of each.
+//  7. The row is that of the tag, byte for byte.
+//  8. Nothing is taken from a server that is read-only, though our account may
+//     write there: of a demoted primary the commit is lost. It is asked with the
+//     row, and again after the last write; between that and the commit it may still
+//     be demoted.
 func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
 	return s.fetch(ctx, tag, want, beginAt(floor, false))
 }

@@ -8,13 +8,13 @@ import "sync/atomic"
 // Gate counts what is inside, in units that its user chooses, and admits nothing once
 // the limit is reached. It keeps:
 //
-//	limits.L1  Enter considers only what is inside, not the size of the newcomer: one
-//	    that is larger than the limit is admitted when there is any room. So no more
-//	    is inside than the limit and the largest newcomer.
-//	limits.L2  Enter counts only what it admits, in one step: a refused call is never
-//	    visible to others.
-//	The caller follows each successful Enter by one Leave of the same size:
-//	    defer it.
+//  1. Enter considers only what is inside, not the size of the newcomer: one
+//     that is larger than the limit is admitted when there is any room. So no more
+//     is inside than the limit and the largest newcomer.
+//  2. Enter counts only what it admits, in one step: a refused call is never
+//     visible to others.
+//  3. The caller follows each successful Enter by one Leave of the same size:
+//     defer it.
 //
 // The zero value is an empty gate.
 type Gate struct {
@@ -27,10 +27,10 @@ type Gate struct {
 func (g *Gate) Enter(size, limit int64) bool {
 	for {
 		inside := g.inside.Load()
-		if limit > 0 && inside >= limit { // limits.L1
+		if limit > 0 && inside >= limit {
 			return false
 		}
-		if g.inside.CompareAndSwap(inside, inside+size) { // limits.L2
+		if g.inside.CompareAndSwap(inside, inside+size) {
 			return true
 		}
 	}

@@ -22,7 +22,7 @@ func TestGateLooksAtWhatIsAhead(t *testing.T) {
 	require.Zero(t, g.Inside())
 }
 
-// limits.L1, limits.L2: at no moment more is inside than the limit and one more that was admitted at
+// At no moment more is inside than the limit and one more that was admitted at
 // the last place, and a refused call causes no other refusal.
 func TestGateUnderLoad(t *testing.T) {
 	const limit, size, clients, rounds = 8, 3, 16, 20_000

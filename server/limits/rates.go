@@ -53,27 +53,27 @@ func (l Limit) Burst() int { return int(l.burst / l.each) }
 
 // Rates knows what each key has used of its limit. It keeps:
 //
-//	limits.R1  In any time T, a key takes at most rate*T and one burst. An account is the
-//	    time by which everything taken is paid for at the rate (GCRA, ITU-T I.371). It
-//	    only grows, by one compare-and-swap a request; a request that would move it
-//	    further ahead of now than a burst is refused. So no key is ever further than a
-//	    burst from its next ID, and what is larger than a burst never passes.
-//	limits.R2  A refused request is charged nothing, and Take returns how long to wait:
-//	    the same request passes then, if no other uses the key.
-//	limits.R3  No two keys share an account: the key itself is compared, not its hash.
-//	limits.R4  Memory is bounded to Capacity accounts, in sets of 16 by a hash that
-//	    clients can't predict. A full set evicts an account without debt, which is as
-//	    good as none; where all 16 have debts, it evicts the smallest and counts the
-//	    eviction: that key has its whole burst again. So a client that invents
-//	    millions of keys displaces invented keys, and not the busy one.
-//	limits.R5  An account is charged only while it is in the table: it is marked as
-//	    retired before it is evicted, and a request that finds the mark looks again.
+//  1. In any time T, a key takes at most rate*T and one burst. An account is the
+//     time by which everything taken is paid for at the rate (GCRA, ITU-T I.371). It
+//     only grows, by one compare-and-swap a request; a request that would move it
+//     further ahead of now than a burst is refused. So no key is ever further than a
+//     burst from its next ID, and what is larger than a burst never passes.
+//  2. A refused request is charged nothing, and Take returns how long to wait:
+//     the same request passes then, if no other uses the key.
+//  3. No two keys share an account: the key itself is compared, not its hash.
+//  4. Memory is bounded to Capacity accounts, in sets of 16 by a hash that
+//     clients can't predict. A full set evicts an account without debt, which is as
+//     good as none; where all 16 have debts, it evicts the smallest and counts the
+//     eviction: that key has its whole burst again. So a client that invents
+//     millions of keys displaces invented keys, and not the busy one.
+//  5. An account is charged only while it is in the table: it is marked as
+//     retired before it is evicted, and a request that finds the mark looks again.
 //
 // The caller passes a monotonic clock, so that steps of the wall clock don't matter.
 // Rates is safe for concurrent use. Make one with NewRates.
 type Rates struct {
-	seed   maphash.Seed // limits.R4
-	table  []set        // immutable; as many as a power of two
+	seed   maphash.Seed
+	table  []set // immutable; as many as a power of two
 	forgot atomic.Uint64
 }
 
@@ -110,7 +110,7 @@ func (r *Rates) Take(key []byte, n int, now time.Duration, limit Limit) (wait ti
 		if a == nil {
 			a = r.add(s, key, hint, at)
 		}
-		if owed, there := a.charge(int64(n)*limit.each, at, limit.burst); there { // limits.R5
+		if owed, there := a.charge(int64(n)*limit.each, at, limit.burst); there {
 			return time.Duration((owed + fine - 1) / fine), owed == 0
 		}
 	}
@@ -125,7 +125,7 @@ func (a *account) charge(cost, now, burst int64) (early int64, there bool) {
 			return 0, false
 		}
 		from := max(paid, now)
-		if early := from + cost - burst - now; early > 0 { // limits.R1
+		if early := from + cost - burst - now; early > 0 {
 			return early, true
 		}
 		if a.paid.CompareAndSwap(paid, from+cost) {
@@ -142,7 +142,7 @@ func (s *set) find(key []byte, hint uint32) *account {
 	for i := range s.hints {
 		switch s.hints[i].Load() {
 		case hint:
-			if a := s.accounts[i].Load(); a != nil && a.key == string(key) { // limits.R3
+			if a := s.accounts[i].Load(); a != nil && a.key == string(key) {
 				return a
 			}
 		case 0:
@@ -172,7 +172,7 @@ func (r *Rates) add(s *set, key []byte, hint uint32, now int64) *account {
 			least, at = paid, i
 		}
 	}
-	if s.accounts[at].Load().paid.Swap(retired) > now { // limits.R5
+	if s.accounts[at].Load().paid.Swap(retired) > now {
 		r.forgot.Add(1)
 	}
 	s.put(at, fresh, hint)

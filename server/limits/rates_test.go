@@ -23,7 +23,7 @@ func TestRateAndBurst(t *testing.T) {
 		_, ok := take(1)
 		require.True(t, ok)
 	}
-	for range 3 { // limits.R2: refusals charge nothing
+	for range 3 { // refusals charge nothing
 		wait, ok := take(1)
 		require.False(t, ok)
 		require.Equal(t, 100*time.Millisecond, wait)
@@ -103,7 +103,7 @@ func TestLimitIsClamped(t *testing.T) {
 	require.True(t, ok, "17 years after the start of the machine")
 }
 
-// limits.R1 for any requests: what passes in any span of time is bounded.
+// For any requests, what passes in any span of time is bounded.
 func TestRateHoldsInEverySpanOfTime(t *testing.T) {
 	type taken struct {
 		at time.Duration
@@ -125,7 +125,7 @@ func TestRateHoldsInEverySpanOfTime(t *testing.T) {
 				continue
 			}
 			require.Positive(t, wait)
-			if rng.IntN(3) == 0 { // limits.R2
+			if rng.IntN(3) == 0 {
 				now += wait
 				_, ok := r.Take([]byte("k"), n, now, l)
 				require.True(t, ok, "seed %d: refused after the wait that it was told", seed)
@@ -145,7 +145,7 @@ func TestRateHoldsInEverySpanOfTime(t *testing.T) {
 	}
 }
 
-// limits.R1, limits.R3, limits.R5 with many at once: not one passes too many, and not one too few.
+// With many at once not one passes too many, and not one too few.
 func TestRatesUnderConcurrency(t *testing.T) {
 	const keys, clients, each = 16, 8, 500
 	r, l := NewRates(), NewLimit(1, each)
@@ -168,7 +168,7 @@ func TestRatesUnderConcurrency(t *testing.T) {
 	require.Zero(t, r.Forgot())
 }
 
-// limits.R4: invented keys don't grow the table, and don't free a key that is over its limit.
+// Invented keys don't grow the table, and don't free a key that is over its limit.
 func TestInventedKeys(t *testing.T) {
 	const capacity = 128 * ways
 	r, l := newRates(128), NewLimit(1, 10)
@@ -209,7 +209,7 @@ func TestInventedKeys(t *testing.T) {
 	require.Less(t, r.Forgot()-forgot, uint64(capacity), "an idle account goes before one that owes")
 }
 
-// limits.R3: keys with hashes that are alike in every bit that is looked at.
+// Keys with hashes that are alike in every bit that is looked at.
 func TestKeysOfOneHash(t *testing.T) {
 	r := newRates(1)
 	s := &r.table[0]
@@ -222,7 +222,7 @@ func TestKeysOfOneHash(t *testing.T) {
 	require.Same(t, a, r.add(s, []byte("a"), 7, 0), "the second caller finds the account of the first")
 }
 
-// limits.R5: an account that is evicted after it was found is not charged.
+// An account that is evicted after it was found is not charged.
 func TestAccountThatIsGivenUpIsNotCharged(t *testing.T) {
 	r, l := newRates(1), NewLimit(1, 1)
 	s := &r.table[0]
@@ -236,7 +236,7 @@ func TestAccountThatIsGivenUpIsNotCharged(t *testing.T) {
 	require.False(t, there)
 }
 
-// limits.R5: one key's account is evicted again and again while it is charged.
+// One key's account is evicted again and again while it is charged.
 func TestAccountsThatAreGivenUp(t *testing.T) {
 	r, l := newRates(1), NewLimit(1, 1)
 	s := &r.table[0]

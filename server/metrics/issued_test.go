@@ -28,7 +28,7 @@ func (i *issued) scraped(t *testing.T, tags map[string]int64) map[string]int64 {
 		all[tag] = ids
 	})
 	require.Contains(t, all, Rest)
-	require.LessOrEqual(t, len(all), MaxIssued+1, "metrics.T4")
+	require.LessOrEqual(t, len(all), MaxIssued+1)
 	return all
 }
 
@@ -62,22 +62,22 @@ func TestIssuedRandomWalk(t *testing.T) {
 		}
 		for name, ids := range got {
 			summed += ids
-			require.NotEqual(t, "\xff", name, "metrics.T5")
+			require.NotEqual(t, "\xff", name)
 			if _, here := present[name]; here && name != Rest {
-				require.Equal(t, present[name], ids, "metrics.T1: %s", name)
+				require.Equal(t, present[name], ids, "%s", name)
 			}
 		}
 		for name, ids := range before {
 			after, shown := got[name]
-			require.True(t, shown && after >= ids, "metrics.T1: %s", name)
+			require.True(t, shown && after >= ids, "%s", name)
 		}
-		require.Equal(t, all, summed, "metrics.T3")
+		require.Equal(t, all, summed)
 		before = got
 	}
 	require.Len(t, before, MaxIssued+1, "the walk has more tags than are shown")
 }
 
-// TestIssuedTagsWithoutASeries are counted all the same (metrics.T5).
+// TestIssuedTagsWithoutASeries are counted all the same.
 func TestIssuedTagsWithoutASeries(t *testing.T) {
 	i := newIssued()
 	for _, name := range []string{Rest, "\xff\xfe", string(make([]byte, 129))} {

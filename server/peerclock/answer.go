@@ -24,7 +24,7 @@ type answer struct {
 const maxName = 255 // bytes of a node's or a cluster's name
 
 // parseAnswer reads the body of GET /api/clock. It returns ErrAnswer and what is missing,
-// with nothing of the body (peerclock.A6): a service that isn't leafd must not be taken for
+// with nothing of the body: a service that isn't leafd must not be taken for
 // a clock, and every leafd tells the UUID of its life.
 func parseAnswer(body []byte) (answer, error) {
 	var a struct {

@@ -50,7 +50,7 @@ type Config struct {
 	Timeout time.Duration
 	// Parallel is how many peers are asked at once, by all calls of Probe together.
 	Parallel int
-	// Own is our own address among the peers (peerclock.A7).
+	// Own is our own address among the peers.
 	Own netip.Addr
 	// Named says that an operator has typed the addresses: all are asked, host names too.
 	Named bool
@@ -115,23 +115,23 @@ func New(cfg Config) (*Client, error) {
 // and returns one sample each, in the order given. The addresses are what others wrote
 // into the registry, and may lead to any machine. It keeps:
 //
-//	peerclock.A1  Every sample has either an Err, or an Offset and RTT of one exchange
-//	    during which our own clock did not step.
-//	peerclock.A2  An answer that isn't known to be a leafd's clock is an Err, never an
-//	    Offset: a proxy's page, a redirect, another service on that port.
-//	peerclock.A3  The true offset is within RTT/2 (and half a millisecond, and
-//	    stepTolerance) of Offset, and RTT is at most Timeout.
-//	peerclock.A4  A peer costs at most twice Timeout, and at any moment answerBytes and
-//	    one connection, which is closed before Probe returns; it can't make Probe connect
-//	    to any other host. Parallel of them are asked at once.
-//	peerclock.A5  With TLSOnly nothing is sent to a peer, and nothing is read from it,
-//	    before Config.TLS has verified it.
-//	peerclock.A6  Nothing of an answer that isn't a leafd's clock is in a sample, nor of the
-//	    certificate of one: a writer of peers' addresses must not read other services through us.
-//	peerclock.A7  Only the address of one machine is asked: no host name, no multicast. One
-//	    that is loopback or link-local is another machine to each of its readers, and
-//	    reaches what is open to that machine alone: it is asked only where Config.Own is of
-//	    that kind.
+//  1. Every sample has either an Err, or an Offset and RTT of one exchange
+//     during which our own clock did not step.
+//  2. An answer that isn't known to be a leafd's clock is an Err, never an
+//     Offset: a proxy's page, a redirect, another service on that port.
+//  3. The true offset is within RTT/2 (and half a millisecond, and
+//     stepTolerance) of Offset, and RTT is at most Timeout.
+//  4. A peer costs at most twice Timeout, and at any moment answerBytes and
+//     one connection, which is closed before Probe returns; it can't make Probe connect
+//     to any other host. Parallel of them are asked at once.
+//  5. With TLSOnly nothing is sent to a peer, and nothing is read from it,
+//     before Config.TLS has verified it.
+//  6. Nothing of an answer that isn't a leafd's clock is in a sample, nor of the
+//     certificate of one: a writer of peers' addresses must not read other services through us.
+//  7. Only the address of one machine is asked: no host name, no multicast. One
+//     that is loopback or link-local is another machine to each of its readers, and
+//     reaches what is open to that machine alone: it is asked only where Config.Own is of
+//     that kind.
 //
 // When ctx ends, the peers that have not answered by then are ErrUnreachable.
 func (c *Client) Probe(ctx context.Context, addresses []string) []clock.Sample {
@@ -187,7 +187,7 @@ func (c *Client) each(addresses []string, one func(i int)) {
 	all.Wait()
 }
 
-// ask asks one peer, and again if our own clock stepped the first time (peerclock.A1).
+// ask asks one peer, and again if our own clock stepped the first time.
 func (c *Client) ask(ctx context.Context, address string) clock.Sample {
 	host, err := c.checkAddress(address)
 	if err != nil {

@@ -26,7 +26,7 @@ func TestConfigIsChecked(t *testing.T) {
 	require.Empty(t, newClient(t, nil).Probe(t.Context(), nil))
 }
 
-// peerclock.A3, against real leafds: the round trip bounds the error.
+// Against real leafds: the round trip bounds the error.
 func TestLeafdsWithOtherClocks(t *testing.T) {
 	c := newClient(t, nil)
 	for _, skew := range []time.Duration{0, 7 * time.Second, -7 * time.Second, 24 * time.Hour, -24 * 365 * time.Hour} {
@@ -93,7 +93,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// peerclock.A7: what the registry names is asked only where it can be a peer's.
+// What the registry names is asked only where it can be a peer's.
 func TestAddressesOfPeers(t *testing.T) {
 	for _, test := range []struct {
 		own, address string
@@ -135,7 +135,7 @@ func TestAddressesOfPeers(t *testing.T) {
 	}
 }
 
-// peerclock.A2 and A6: nothing but a leafd's clock gives an offset, and the error has
+// Nothing but a leafd's clock gives an offset, and the error has
 // nothing of what is there.
 func TestWhatIsNotALeafd(t *testing.T) {
 	c := newClient(t, nil)

@@ -164,8 +164,7 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 // explain distinguishes a peer that is gone from one that speaks another protocol. It
-// leaves out the text of fasthttp's error, which quotes kilobytes of the answer
-// (peerclock.A6).
+// leaves out the text of fasthttp's error, which quotes kilobytes of the answer.
 func (c *counted) explain(err error, address string) error {
 	switch {
 	case c.err != nil && !errors.Is(c.err, io.EOF):
@@ -179,7 +178,7 @@ func (c *counted) explain(err error, address string) error {
 }
 
 // own returns err where this machine tells of it, or TLS's list of alerts, and else a fixed
-// text (peerclock.A6): errors of TLS and of certificates quote what the peer sent.
+// text: errors of TLS and of certificates quote what the peer sent.
 func own(err error) error {
 	var network *net.OpError
 	var authority x509.UnknownAuthorityError
@@ -211,7 +210,7 @@ func noTLS(err error, address string) error {
 }
 
 // checkAddress returns address as it goes into the Host header. It returns ErrAddress for
-// one that is not asked (peerclock.A7), or could mean something else to the resolver.
+// one that is not asked, or could mean something else to the resolver.
 func (c *Client) checkAddress(address string) (string, error) {
 	refuse := func(why string) (string, error) {
 		return "", fmt.Errorf("%w: %s: %s", ErrAddress, shorten(address), why)

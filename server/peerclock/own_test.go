@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/test/clocktest"
 )
 
-// peerclock.A1, on a clock that the peer moves: exact figures, our own steps, our own sleep.
+// On a clock that the peer moves: exact figures, our own steps, our own sleep.
 func TestOwnClockWhileAsking(t *testing.T) {
 	const base = 1_700_000_000_000
 	for _, test := range []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// clock.E8, clock.E9, over HTTP: a worker amid a hundred sends each of its rounds' requests to
+// Over HTTP: a worker amid a hundred sends each of its rounds' requests to
 // 24 of them; while their clocks are off it sends one to each.
 func TestRequestsOfARound(t *testing.T) {
 	const peers = 100

@@ -111,14 +111,14 @@ func TestEveryKindOfPeer(t *testing.T) {
 					require.Equal(t, want, ln.accepted.Load()-before, kind)
 				} else {
 					require.Error(t, s.Err, kind)
-					require.LessOrEqual(t, ln.accepted.Load()-before, int64(2), "peerclock.A4")
+					require.LessOrEqual(t, ln.accepted.Load()-before, int64(2))
 				}
 			}
 		})
 	}
 }
 
-// peerclock.A5: with TLSOnly nothing is accepted from a peer, or sent to it, in plain HTTP.
+// With TLSOnly nothing is accepted from a peer, or sent to it, in plain HTTP.
 func TestTLSOnlyIsOnly(t *testing.T) {
 	c := newClient(t, func(c *peerclock.Config) {
 		c.TLS, c.Secure = certificates(t, certtest.New(t, "ca")).Client(true), peerclock.TLSOnly
@@ -137,7 +137,7 @@ func TestTLSOnlyIsOnly(t *testing.T) {
 	require.ErrorContains(t, err, "TLS")
 }
 
-// peerclock.A3: the handshake is not part of the round trip, but of the time-out.
+// The handshake is not part of the round trip, but of the time-out.
 func TestHandshakeIsNoRoundTrip(t *testing.T) {
 	ours := certificates(t, certtest.New(t, "ca"))
 	const pause = 300 * time.Millisecond

@@ -15,9 +15,9 @@ const nameBytes = 128
 
 // execute carries out the command that was parsed. It keeps:
 //
-//	resp.C1  An ID is asked for only once nothing in the command can be refused any more.
-//	resp.C2  An ID is in one answer at most: none is kept, and none is issued again when a
-//	    client disconnects before it has read it.
+//  1. An ID is asked for only once nothing in the command can be refused any more.
+//  2. An ID is in one answer at most: none is kept, and none is issued again when a
+//     client disconnects before it has read it.
 //
 // An error is one of writing: the connection is over.
 func (s *Session) execute() error {
@@ -107,7 +107,7 @@ func (s *Session) takes(least, most int) bool {
 	return false
 }
 
-// one answers a command for one ID, and those of its like that follow (resp.S3).
+// one answers a command for one ID, and those of its like that follow.
 func (s *Session) one(m Mode, key []byte) {
 	first, n, err := s.src.Next(m, key, 1+s.cmd.again(s.rest, maxAgain))
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Session) batch(m Mode, f Form, key, count []byte) error {
 	}
 	defer s.src.Release()
 	s.reply.b = s.reply.b[:0] // they are in all
-	_, err = s.rw.Write(all)  // resp.S3
+	_, err = s.rw.Write(all)
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// resp.P1 to P3 for any bytes: a command is whole or nothing, and neither what is answered nor
+// For any bytes a command is whole or nothing, and neither what is answered nor
 // which IDs are used depends on how the bytes arrived.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{

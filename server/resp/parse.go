@@ -28,12 +28,12 @@ var (
 
 // command is a command as it stands in the buffer that it was read into. Parsing keeps:
 //
-//	resp.P1  A command is either whole or not there yet: nothing of it has any effect
-//	    before its last byte is there.
-//	resp.P2  What a client announces reserves nothing: no length that it sends is taken for
-//	    more than MaxCommand or maxArgs, and what exceeds them ends the connection at once.
-//	resp.P3  How the bytes were split on their way makes no difference.
-//	resp.P4  Nothing is allocated.
+//  1. A command is either whole or not there yet: nothing of it has any effect
+//     before its last byte is there.
+//  2. What a client announces reserves nothing: no length that it sends is taken for
+//     more than MaxCommand or maxArgs, and what exceeds them ends the connection at once.
+//  3. How the bytes were split on their way makes no difference.
+//  4. Nothing is allocated.
 type command struct {
 	args [keptArgs][]byte // the first n of them, in the read buffer
 	n    int              // arguments that were sent, the name among them; 0: nothing is to be answered

@@ -80,16 +80,16 @@ const (
 
 // Session is one connection. It keeps:
 //
-//	resp.S1  A connection holds MaxCommand bytes that were read, flushBytes and one answer
-//	    that are not written, and nothing else that a client chooses but a name of nameBytes.
-//	    A client that doesn't read has no more of its commands read.
-//	resp.S2  The answers of all commands that arrived together are written at once, up to
-//	    flushBytes.
-//	resp.S3  Commands are carried out in their order, each after the one before was
-//	    answered; a batch is written before the next command is looked at. Equal ones for
-//	    one ID each that follow one another, as those of a client that pipelines do, may be
-//	    carried out together: their answers are the same, and as many.
-//	resp.S4  A connection gives way to the others after CommandsATurn commands.
+//  1. A connection holds MaxCommand bytes that were read, flushBytes and one answer
+//     that are not written, and nothing else that a client chooses but a name of nameBytes.
+//     A client that doesn't read has no more of its commands read.
+//  2. The answers of all commands that arrived together are written at once, up to
+//     flushBytes.
+//  3. Commands are carried out in their order, each after the one before was
+//     answered; a batch is written before the next command is looked at. Equal ones for
+//     one ID each that follow one another, as those of a client that pipelines do, may be
+//     carried out together: their answers are the same, and as many.
+//  4. A connection gives way to the others after CommandsATurn commands.
 type Session struct {
 	rw    io.ReadWriter
 	src   Source
@@ -145,7 +145,7 @@ func (s *Session) Begun() bool { return s.have > 0 }
 // have.
 func (s *Session) answerAll(b []byte) (used int, err error) {
 	for commands := 1; used < len(b) && !s.ending; commands++ {
-		if commands%(CommandsATurn+1) == 0 { // resp.S4
+		if commands%(CommandsATurn+1) == 0 {
 			runtime.Gosched()
 		}
 		n, err := s.cmd.parse(b[used:])
@@ -178,7 +178,7 @@ func (s *Session) answerAll(b []byte) (used int, err error) {
 	return used, s.flush()
 }
 
-// flush writes what is answered (resp.S2).
+// flush writes what is answered.
 func (s *Session) flush() error {
 	if len(s.reply.b) == 0 {
 		return nil

@@ -56,7 +56,7 @@ func TestCommands(t *testing.T) {
 		{"a large batch", array("PING") + array("LEAF.SNOWFLAKE", "order", "101") + array("PING"), "", 101},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for name, in := range map[string]io.Reader{ // resp.P3
+			for name, in := range map[string]io.Reader{
 				"whole": strings.NewReader(test.in), "in bytes": iotest.OneByteReader(strings.NewReader(test.in)), "with EOF": iotest.DataErrReader(strings.NewReader(test.in)),
 			} {
 				f := answers(in)
@@ -103,7 +103,7 @@ func TestPassword(t *testing.T) {
 	require.Equal(t, ":1\r\n", ask(array("INCR", "order")), "IDs need none, as by HTTP")
 }
 
-// resp.P2, S1: regardless of what is announced or sent, a connection holds no more than its
+// Regardless of what is announced or sent, a connection holds no more than its
 // bounds, and what exceeds them ends it with one error.
 func TestBounds(t *testing.T) {
 	for name, in := range map[string]string{
@@ -144,7 +144,7 @@ func (l *largest) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// resp.S2: ten thousand pipelined commands get as many answers in order, in a write for each
+// Ten thousand pipelined commands get as many answers in order, in a write for each
 // packet.
 func TestPipelineIsWrittenAtOnce(t *testing.T) {
 	for _, deep := range []int{1, 16, 100} {
@@ -163,7 +163,7 @@ func TestPipelineIsWrittenAtOnce(t *testing.T) {
 	require.LessOrEqual(t, f.writes, len(in)/firstRead+1)
 }
 
-// resp.S3: equal commands are answered each, regardless of what stands between them, behind
+// Equal commands are answered each, regardless of what stands between them, behind
 // them and in their midst.
 func TestEqualCommands(t *testing.T) {
 	incr, flake, none := array("INCR", "order"), array("LEAF.SNOWFLAKE", "order"), array("INCR", "none")
@@ -190,7 +190,7 @@ func TestEqualCommands(t *testing.T) {
 	require.Equal(t, want.String(), f.written.String())
 	require.Equal(t, map[string]int{"UNKNOWN_KEY": 3}, f.errors)
 	require.EqualValues(t, id, f.last, "none is lost")
-	for cut := range len(in) { // resp.P3
+	for cut := range len(in) {
 		f := answers(io.MultiReader(strings.NewReader(in[:cut]), strings.NewReader(in[cut:])))
 		require.Equal(t, want.String(), f.written.String(), cut)
 		require.EqualValues(t, id, f.last)

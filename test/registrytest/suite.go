@@ -140,7 +140,7 @@ func testExhaustion(t *testing.T, w *World) {
 	require.Equal(t, []string{"0000000002"}, w.Hints())
 	time.Sleep(max(0, released.Limit.Sub(w.Now()))) // by both clocks
 	require.Equal(t, int64(2), d.running().ID())
-	require.Equal(t, released.Limit, d.Record().Floor, "worker.U2")
+	require.Equal(t, released.Limit, d.Record().Floor, "floor-at-the-limit")
 	require.Empty(t, w.Hints())
 }
 
@@ -221,7 +221,7 @@ func testLostWhileStarting(t *testing.T, w *World) {
 	requireOneEach(t, w, all)
 }
 
-// worker.R3, zkreg.R1: the released one is taken over by a conditional write of its only path.
+// one-path: the released one is taken over by a conditional write of its only path.
 func testLostWhileTaking(t *testing.T, w *World) {
 	id := int64(40)
 	lossy(t, func(t *testing.T, n int, done bool, lose func(d *daemon)) int {
@@ -284,7 +284,7 @@ func testLostWhileReporting(t *testing.T, w *World) {
 }
 
 // However far it has come with noting the loss and putting its worker ID back; and it is told of
-// the loss once. A daemon that issues goes on meanwhile (worker.R7).
+// the loss once. A daemon that issues goes on meanwhile (settles-first).
 func testLostWhilePuttingBack(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	losses := int64(0)
@@ -347,7 +347,7 @@ func testJavaEntry(t *testing.T, w *World) {
 	require.Equal(t, released.Limit, next.Record().Floor)
 }
 
-// The longest lease is the cluster's, and no daemon has a longer one (zkreg.R8).
+// The longest lease is the cluster's, and no daemon has a longer one.
 func testLongerLease(t *testing.T, w *World) {
 	require.Equal(t, worker.DefaultLease, fresh(t, w, "a", Options{}).running().Record().LongestLease)
 	err := fresh(t, w, "b", Options{Lease: worker.DefaultLease + 1}).start(patient(t))

@@ -14,7 +14,7 @@ import (
 )
 
 // closed requires that a newcomer gets no worker ID until the cluster is opened, and leaves nothing.
-// It returns what it is told (zkreg.R7).
+// It returns what it is told (root-floor).
 func closed(t *testing.T, w *World) string {
 	t.Helper()
 	d := fresh(t, w, "newcomer", Options{})
@@ -41,7 +41,7 @@ func lostWhileDown(lose func(w *World)) func(t *testing.T, w *World) {
 			require.Equal(t, []any{int64(1), before.Cluster, before.Instance, before.Floor}, []any{r.WorkerID, r.Cluster, r.Instance, r.Floor})
 			require.GreaterOrEqual(t, r.Limit, before.Limit)
 			require.GreaterOrEqual(t, r.Losses, losses)
-			require.Positive(t, d.told(worker.EventSettling), "worker.R7")
+			require.Positive(t, d.told(worker.EventSettling), "settles-first")
 			require.NoError(t, d.report())
 			require.Equal(t, d.cfg.Owner, entryOf(t, w, 1).Owner)
 		}
@@ -97,7 +97,7 @@ func testEntriesLost(t *testing.T, w *World) {
 	require.NotZero(t, first.Since()*second.Since(), "they have never stopped")
 }
 
-// worker.W6: an operator makes a new cluster, against the rules: the daemons of the one before end.
+// An operator makes a new cluster, against the rules: the daemons of the one before end.
 func testDataLostForeign(t *testing.T, w *World) {
 	d := fresh(t, w, "a", Options{}).running()
 	require.NoError(t, d.report())
@@ -129,7 +129,7 @@ func testDataLostJava(t *testing.T, w *World) {
 }
 
 // It comes back only when a newcomer has its worker ID, on an operator's wrong word: the later
-// piece stands, whichever limit is the greater (worker.D3).
+// piece stands, whichever limit is the greater (loss-before-copy).
 func testDataLostTaken(t *testing.T, w *World) {
 	first := fresh(t, w, "first", Options{}).running()
 	d := fresh(t, w, "a", Options{}).running()
@@ -202,7 +202,7 @@ func testDataLostAll(t *testing.T, w *World) {
 	requireOneEach(t, w, append(append(run, down...), late...))
 }
 
-// worker.R6, worker.R7: what settles, by the times of the root and of the longest session in it.
+// settles-first: what settles, by the times of the root and of the longest session in it.
 func testSettling(t *testing.T, w *World) {
 	opts := Options{SessionTimeout: 40 * time.Second}
 	const settles = 40*time.Second + 10*time.Second

@@ -48,7 +48,7 @@ func testReleaseOnStop(t *testing.T, w *World) {
 	r, e := d.record(), entryOf(t, w, 0)
 	require.Equal(t, []any{worker.RecordReleased, e.Limit, e.Limit}, []any{r.State, r.Limit, r.AckedLimit})
 	require.Equal(t, worker.StateReleased, e.State)
-	require.Less(t, e.Floor, e.Limit, "worker.R3")
+	require.Less(t, e.Floor, e.Limit)
 	require.Equal(t, e.Ceiling, e.Limit)
 	require.Equal(t, []string{"0000000000"}, w.Hints())
 
@@ -56,7 +56,7 @@ func testReleaseOnStop(t *testing.T, w *World) {
 	require.Zero(t, other.ID())
 	require.Equal(t, e.Limit, other.Record().Floor)
 	require.Empty(t, w.Hints())
-	require.Equal(t, int64(1), d.running().ID(), "worker.D2")
+	require.Equal(t, int64(1), d.running().ID(), "released-never-resumes")
 	require.NoError(t, other.report())
 
 	// Its own, where no other daemon took it.

@@ -28,7 +28,7 @@ type settings struct {
 	round    time.Duration // the time between two looks at the peers; the default if 0
 }
 
-// settle is how long a claim settles here: R6's time would count no further requests.
+// settle is how long a claim settles here: settles-first's time would count no further requests.
 const settle = 200 * time.Millisecond
 
 // startReport is long: a thousand daemons share the processors here, and none of them is to

@@ -27,7 +27,7 @@ type Journal struct {
 	crc  *crc32.Table // immutable
 	full chan encoder // chunks to write
 	done chan struct{}
-	err  atomic.Pointer[error] // of the writer: what broke the journal (unique.U1)
+	err  atomic.Pointer[error] // of the writer: what broke the journal
 
 	// Of the writer until done is closed.
 	chunks []chunk
@@ -38,7 +38,7 @@ type Journal struct {
 	closed bool    // mu protects
 }
 
-// chunk says what the file must give back (unique.U2), and which IDs are there.
+// chunk says what the file must give back, and which IDs are there.
 type chunk struct {
 	offset    int64
 	length    int

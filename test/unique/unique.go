@@ -20,13 +20,13 @@
 // The verdict "no ID twice" rests on these, each of which is checked while it
 // runs; where one doesn't hold, Check returns an error and no verdict:
 //
-//	unique.U1  every ID that was added is in exactly one chunk of the journal; a
-//	           chunk that could not be written whole breaks the journal for good;
-//	unique.U2  a chunk is read back as it was written: its length and checksum,
-//	           which are kept in memory, say so;
-//	a range is sorted with as many IDs as were counted in it;
-//	what was compared is as many IDs of the same sum as were added: none
-//	           was lost, made up or altered on the way.
+//  1. every ID that was added is in exactly one chunk of the journal; a
+//     chunk that could not be written whole breaks the journal for good;
+//  2. a chunk is read back as it was written: its length and checksum,
+//     which are kept in memory, say so;
+//  3. a range is sorted with as many IDs as were counted in it;
+//  4. what was compared is as many IDs of the same sum as were added: none
+//     was lost, made up or altered on the way.
 //
 // The file is temporary and has no name from the moment it is opened: it is gone
 // with the process, however it ends.

@@ -134,7 +134,7 @@ func (h *host) settle() bool {
 // margin is how far apart two clocks may be.
 const margin = 2 * worker.DefaultClockThreshold
 
-// keeps checks that a piece which goes on was not taken from its holder (worker.D1): was is
+// keeps checks that a piece which goes on was not taken from its holder: was is
 // a record of it, and now the holder's record, or that of the instance that the directory is now.
 // A record may be behind what the registry had of it when its daemon was killed: where that is lost, and set
 // back once more, its entry is taken for a copy's.

@@ -331,7 +331,7 @@ func (w *walk) handOver(h *host) (restore func()) {
 
 // resumeReleased starts the directory of h first of all after a restore, with a release in its file to which
 // there was no answer, and within its old limit: another daemon got the worker ID after the backup, issues,
-// and is cut off. It may not issue until that one is back (worker.D2). Of the others none is there to tell.
+// and is cut off. It may not issue until that one is back (released-never-resumes). Of the others none is there to tell.
 func (w *walk) resumeReleased(h, heir *host, others []*host) {
 	h.stop(w.ctx)
 	h.startWith(settings{lease: w.cfg.Daemons.Lease, releaseOnStop: true})
@@ -442,7 +442,7 @@ func (w *walk) losses() int64 {
 }
 
 // lookAhead checks that no time in the registry lies further ahead than a clock within the threshold
-// can have put it there (worker.R5, worker.C3).
+// can have put it there (judged-clock).
 func (w *walk) lookAhead() {
 	if w.cfg.NoCeiling || w.rnd.IntN(10) > 0 {
 		return

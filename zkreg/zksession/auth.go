@@ -75,7 +75,7 @@ func (c *Credentials) Secret() string {
 // GoString keeps the password out of %#v.
 func (c *Credentials) GoString() string { return c.String() }
 
-// request is what ZooKeeper is sent over each connection before anything else (zksession.S3):
+// request is what ZooKeeper is sent over each connection before anything else:
 // authXid, the type of a request for authentication, its scheme and the credentials.
 func (c *Credentials) request() []byte {
 	const setAuth = 100

@@ -63,7 +63,7 @@ func TestDigest(t *testing.T) {
 	requireData(t, ours.Session, root, "a")
 }
 
-// TestNothingIsSentBeforeTheCredentials (zksession.S3), which are sent again where the
+// TestNothingIsSentBeforeTheCredentials, which are sent again where the
 // connection is cut after any number of bytes of the answer, then over a slow line, and on
 // connections after that. TestBlackhole has a session after the first.
 func TestNothingIsSentBeforeTheCredentials(t *testing.T) {

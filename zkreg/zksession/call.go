@@ -46,8 +46,8 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 		}
 		answer := make(chan result, 1) // the call may have ended by then
 		go func() {
-			// Where it is unanswered for a whole session timeout the connection is closed
-			// (zksession.S6); there can be no other one yet (zksession.S2).
+			// Where it is unanswered for a whole session timeout the connection is closed;
+			// there can be no other one yet.
 			timeout := s.Info().Timeout
 			stale := time.AfterFunc(timeout, func() { s.drop(fmt.Errorf("a request was left unanswered for %v", timeout)) })
 			value, err := run(s.conn)

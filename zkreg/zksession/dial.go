@@ -15,7 +15,7 @@ import (
 func (s *Session) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	s.drop(nil) // the wire of an expired session, which go-zookeeper leaves open
 	if !s.drained(drainWait) {
-		return nil, errors.New("requests of the last connection have not ended yet") // zksession.S2
+		return nil, errors.New("requests of the last connection have not ended yet")
 	}
 	limit := s.patience()
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
@@ -124,7 +124,7 @@ func (h *hosts) Init(servers []string) error {
 func (h *hosts) Len() int { return len(h.servers) }
 
 // Next returns the server to try. With pause, go-zookeeper refuses what waits in
-// its queue (zksession.S2), waits for a second, and looks whether it was closed. A pause
+// its queue, waits for a second, and looks whether it was closed. A pause
 // comes before each round of all servers that follows another one at once.
 func (h *hosts) Next() (server string, pause bool) {
 	pause = !h.session.drained(drainWait) || h.session.ctx.Err() != nil

@@ -124,7 +124,7 @@ func TestHosts(t *testing.T) {
 	require.Len(t, orders, 3, "each is some daemon's first")
 }
 
-// TestPatience (zksession.S6): the others are tried before the session is over, and get longer
+// TestPatience: the others are tried before the session is over, and get longer
 // where none has taken us in for long.
 func TestPatience(t *testing.T) {
 	const timeout, busy = time.Hour, time.Minute // what a busy machine may take between two lines

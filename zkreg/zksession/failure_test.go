@@ -91,7 +91,7 @@ func TestServerKilledAndRestarted(t *testing.T) {
 	require.Zero(t, s.Info().ID)
 }
 
-// TestServerHangs with calls pending (zksession.S1, zksession.S4, zksession.S6), and
+// TestServerHangs with calls pending, and
 // nothing piles up.
 func TestServerHangs(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestOneOfThreeHangs(t *testing.T) {
 }
 
 // TestBlackhole that is shorter than the session: it goes on; and one that is longer: another
-// one is opened, in which nothing is sent before the credentials (zksession.S3).
+// one is opened, in which nothing is sent before the credentials.
 func TestBlackhole(t *testing.T) {
 	t.Parallel()
 	s, proxy, root := proxied(t, as(short(5*time.Second), "leafd", "secret"))
@@ -217,7 +217,7 @@ func TestBlackhole(t *testing.T) {
 }
 
 // TestServerLosesItsData: a server that lost its disk doesn't take back a session that
-// saw more than it knows. Another one is opened once that session is over (zksession.S7).
+// saw more than it knows. Another one is opened once that session is over.
 func TestServerLosesItsData(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Start(t)

@@ -13,7 +13,7 @@ import (
 // state lets s see what go-zookeeper says of the connection.
 func (s *Session) state(state zk.State) { s.observe(zk.Event{Type: zk.EventSession, State: state}) }
 
-// TestAtMostMaxCalls are outstanding, those that no call waits for among them (zksession.S4).
+// TestAtMostMaxCalls are outstanding, those that no call waits for among them.
 func TestAtMostMaxCalls(t *testing.T) {
 	s := unopened(t, to("a:1"))
 	s.state(zk.StateHasSession)

@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// TestAnswerLost: the answer to a create is cut at any place (zksession.S5).
+// TestAnswerLost: the answer to a create is cut at any place.
 func TestAnswerLost(t *testing.T) {
 	t.Parallel()
 	s, proxy, root := proxied(t, Config{})
@@ -82,7 +82,7 @@ func TestManyChildren(t *testing.T) {
 }
 
 // TestNothingIsSentLate: no connection is opened while a request of the one before
-// is outstanding (zksession.S2).
+// is outstanding.
 func TestNothingIsSentLate(t *testing.T) {
 	t.Parallel()
 	s, proxy, _ := proxied(t, Config{})
@@ -135,7 +135,7 @@ func TestAbandonedRequestsAreNotDoneLater(t *testing.T) {
 	}
 }
 
-// TestRequestLeftUnanswered by a server that answers pings: it is left (zksession.S6).
+// TestRequestLeftUnanswered by a server that answers pings: it is left.
 func TestRequestLeftUnanswered(t *testing.T) {
 	t.Parallel()
 	mute, other := newFake(t), newFake(t)

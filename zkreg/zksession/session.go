@@ -29,20 +29,20 @@ type Config struct {
 // Session is a ZooKeeper session that opens itself again when it is lost, with a
 // context for each call. It adds what go-zookeeper leaves to its user:
 //
-//	zksession.S1 Each call returns within its context, regardless of what the servers do.
-//	zksession.S2 A request is sent over the connection that was open when its call began,
-//	   or never: nothing waits in a queue to be done minutes later. Before a
-//	   connection is opened all requests of the one before have ended (drained).
-//	zksession.S3 With credentials no request is sent before the server took them.
-//	zksession.S4 At most maxCalls requests are outstanding. The queue of go-zookeeper has
-//	   a place for each of them and two more, so that handing one over never
-//	   blocks.
-//	zksession.S5 ErrOtherConnection is returned only where no byte of the request left, or the
-//	   server said that it did nothing.
-//	zksession.S6 A server that says nothing for 2/3 of the session timeout, or leaves a
-//	   request unanswered for all of it, is left for another one.
-//	zksession.S7 A session that no server takes back, and that is past its timeout, is
-//	   given up for a new one (wire.resume).
+//  1. Each call returns within its context, regardless of what the servers do.
+//  2. A request is sent over the connection that was open when its call began,
+//     or never: nothing waits in a queue to be done minutes later. Before a
+//     connection is opened all requests of the one before have ended (drained).
+//  3. With credentials no request is sent before the server took them.
+//  4. At most maxCalls requests are outstanding. The queue of go-zookeeper has
+//     a place for each of them and two more, so that handing one over never
+//     blocks.
+//  5. ErrOtherConnection is returned only where no byte of the request left, or the
+//     server said that it did nothing.
+//  6. A server that says nothing for 2/3 of the session timeout, or leaves a
+//     request unanswered for all of it, is left for another one.
+//  7. A session that no server takes back, and that is past its timeout, is
+//     given up for a new one (wire.resume).
 //
 // Its methods may be called at any time from any goroutine.
 type Session struct {

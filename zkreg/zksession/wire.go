@@ -25,10 +25,10 @@ const (
 )
 
 // wire is a connection with a server. It bounds what go-zookeeper leaves unbounded: the
-// time of each read and write, also where none is asked for (zksession.S6), and the size
+// time of each read and write, also where none is asked for, and the size
 // of each answer. It reads the greeting, since go-zookeeper keeps the timeout in it to
 // itself and panics where that is 0, and hands it over once the server has taken the
-// credentials (zksession.S3).
+// credentials.
 //
 // It has one reader and one writer at a time, as go-zookeeper has it; until the greeting is
 // handed over they are one goroutine.
@@ -134,7 +134,7 @@ func (w *wire) Write(p []byte) (int, error) {
 // resume returns the request for a session as it is to be sent. It names the last
 // transaction that the session saw, and a server that is behind closes the connection without
 // a word. One that lost its disk would do so for good, and go-zookeeper ask for
-// ever: so once the session is over (zksession.S7) we ask without that. Then such a server
+// ever: so once the session is over we ask without that. Then such a server
 // tells that it doesn't know the session, and go-zookeeper starts a new one. One that is only
 // behind catches up with the first Sync.
 func (w *wire) resume(p []byte) []byte {

@@ -20,8 +20,7 @@ func newWire(t testing.TB, raw net.Conn) *wire {
 	return &wire{Conn: raw, session: unopened(t, short(time.Minute, "a:1")), server: "a:1", limit: greetingLimit}
 }
 
-// TestEachDeadlineIsBounded: go-zookeeper asks for none, or for ten times too long
-// (zksession.S6).
+// TestEachDeadlineIsBounded: go-zookeeper asks for none, or for ten times too long.
 func TestEachDeadlineIsBounded(t *testing.T) {
 	raw := &script{data: bytes.NewReader(greeting(6000, 7))}
 	w := newWire(t, raw)
@@ -45,7 +44,7 @@ func TestEachDeadlineIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatTheSessionSawIsForgotten only where the session is over (zksession.S7); and nothing
+// TestWhatTheSessionSawIsForgotten only where the session is over; and nothing
 // but that.
 func TestWhatTheSessionSawIsForgotten(t *testing.T) {
 	request := bytes.Repeat([]byte{0xaa}, 48)
@@ -75,7 +74,7 @@ func TestWhatTheSessionSawIsForgotten(t *testing.T) {
 	}
 }
 
-// TestGreetingWaitsForTheCredentials (zksession.S3): go-zookeeper is told that there is a session
+// TestGreetingWaitsForTheCredentials: go-zookeeper is told that there is a session
 // once the server has taken them, and sends nothing before.
 func TestGreetingWaitsForTheCredentials(t *testing.T) {
 	const refused = -115

@@ -10,13 +10,13 @@ import (
 
 // set is all IDs of a stream that were seen, exactly. It keeps:
 //
-//	every ID added and swept lies in one run of one level; two runs never
-//	    overlap, in one level or in two.
-//	the runs of a level are sorted, and no two of them touch: they are joined.
-//	    So a millisecond's IDs of one worker, or a whole range of a tag, cost 16
-//	    bytes however many answers they came in.
-//	checker.U3  each level has less than half the runs of the one before it, so there are
-//	    few: an ID is looked for in all of them by halving.
+//  1. every ID added and swept lies in one run of one level; two runs never
+//     overlap, in one level or in two.
+//  2. the runs of a level are sorted, and no two of them touch: they are joined.
+//     So a millisecond's IDs of one worker, or a whole range of a tag, cost 16
+//     bytes however many answers they came in.
+//  3. each level has less than half the runs of the one before it, so there are
+//     few: an ID is looked for in all of them by halving.
 type set struct {
 	pending []history.Run
 	levels  [][]history.Run
@@ -58,7 +58,7 @@ func (s *set) sweep(most int) []int64 {
 		return twice[:min(most, len(twice))] // the run of it all ends here
 	}
 	fresh = join(fresh)
-	for len(s.levels) > 0 && 2*len(fresh) >= len(s.levels[len(s.levels)-1]) { // checker.U3
+	for len(s.levels) > 0 && 2*len(fresh) >= len(s.levels[len(s.levels)-1]) {
 		last := len(s.levels) - 1
 		fresh = merge(s.levels[last], fresh)
 		s.levels = s.levels[:last]

@@ -41,7 +41,7 @@ func TestSetAgainstAMap(t *testing.T) {
 			require.Equal(t, int64(len(seen)), set.ids)
 			for i, level := range set.levels {
 				require.True(t, slices.IsSortedFunc(level, func(a, b history.Run) int { return int(a.Lo - b.Lo) }))
-				require.True(t, i == 0 || 2*len(level) < len(set.levels[i-1]), "checker.U3")
+				require.True(t, i == 0 || 2*len(level) < len(set.levels[i-1]))
 			}
 			if sweep > 2000 {
 				break

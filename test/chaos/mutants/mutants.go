@@ -26,31 +26,31 @@ type Edit struct{ File, Old, New string }
 //
 // The watch over an entry that still changes (zkreg's clearTemporary), by which a start on
 // a copy yields to a daemon that lives, saves that daemon its worker ID, and protects no ID:
-// without it the daemon fails at its next report, zkreg.R2, before the copy has waited for
-// the ceiling, worker.W1.
+// without it the daemon fails at its next report, root-checked, before the copy has waited for
+// the ceiling, start-above-ceiling.
 //
-// An entry that an unknown life wrote (worker.U4) is met only by copies with the home of
+// An entry that an unknown life wrote (one-directory) is met only by copies with the home of
 // the original and records with the life of its lock, such as block-level clones: of all
 // others "home" and "restored record" come first.
 //
 // "end of a piece", "root's floor" and "floor of a take-over" take out guards that are doubled: one
 // of each alone is not noticed (docs/evidence/PROOF.md).
 //
-// That settling ends where the root was written (worker.D4) needs a new daemon that claims before
+// That settling ends where the root was written (written-as-decided) needs a new daemon that claims before
 // those that know better report, which no seed meets for sure. TestExploreWithoutARule has it.
 //
-// The marks on disk (segment.V3) matter after a restart, for what was used without ZooKeeper,
+// The marks on disk (marks-loaded-first) matter after a restart, for what was used without ZooKeeper,
 // until another daemon's next fetch has put the high mark above that: clients that ask all
 // the time leave no moment to lose commits in. TestGuardGetsTheMarksOfALifeBefore has it.
 //
 // That a range is used only once its commit was confirmed, that none is proposed twice, and that one
-// which was fetched without the guard is given up when that is back (segment.V1, segment.V4) matter only where
+// which was fetched without the guard is given up when that is back (high-mark-decides, raised-when-back) matter only where
 // ZooKeeper is away for one daemon at that very moment. The runs "commit", "again" and "back" of
 // spec have them, and tests of segment and sqlstore.
 func All() []Mutant {
 	return []Mutant{
 		{
-			Name: "ceiling", Guard: "worker.W1: a start waits for the recorded ceiling, and issues above it (worker/start.go)",
+			Name: "ceiling", Guard: "start-above-ceiling: a start waits for the recorded ceiling, and issues above it (worker/start.go)",
 			Seed: 1, Mix: "kill -9, clock back, restart",
 			Edits: []Edit{
 				{"worker/start.go", "left := r.Ceiling.Sub(w.cfg.Clock.Read().Wall())", "left := r.Timestamp.Sub(w.cfg.Clock.Read().Wall())"},
@@ -58,47 +58,47 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "slot checksum", Guard: "cache.F3: a slot counts only as a whole, under its checksum (cache/codec.go)",
+			Name: "slot checksum", Guard: "whole-slots: a slot counts only as a whole, under its checksum (cache/codec.go)",
 			Seed: 1, Mix: "kill -9, clock back, restart",
 			Edits: []Edit{{"cache/codec.go", " || !bytes.Equal(part, frame(s.Sequence, s.Record)) {", " {"}},
 		},
 		{
-			Name: "newer slot", Guard: "cache.F3: of two slots the one with the greater sequence number counts (cache/codec.go)",
+			Name: "newer slot", Guard: "whole-slots: of two slots the one with the greater sequence number counts (cache/codec.go)",
 			Seed: 1, Mix: "kill -9, clock back, restart",
 			Edits: []Edit{{"cache/codec.go", "if intact++; s.Sequence >= newest.Sequence {", "if intact++; intact == 1 || s.Sequence < newest.Sequence {"}},
 		},
 		{
-			Name: "damaged slot", Guard: "worker.W2: with one slot alone a start begins a ceiling lead later (worker/start.go)",
+			Name: "damaged slot", Guard: "restored-record: with one slot alone a start begins a ceiling lead later (worker/start.go)",
 			Seed: 1, Mix: "kill -9, clock back, restart",
-			Edits: []Edit{{"worker/start.go", "	if r.MaybeStale { // worker.W2", "	if r.MaybeStale && r.Ceiling < 0 {"}},
+			Edits: []Edit{{"worker/start.go", "	if r.MaybeStale { // restored-record", "	if r.MaybeStale && r.Ceiling < 0 {"}},
 		},
 		{
-			Name: "floor", Guard: "snowflake.G2: a generator begins above the ceiling of the life before (cmd/leafd/internal/daemon/life.go)",
+			Name: "floor", Guard: "floor-to-ceiling: a generator begins above the ceiling of the life before (cmd/leafd/internal/daemon/life.go)",
 			Seed: 1, Mix: "clock back at the end of a start",
 			Edits: []Edit{{"cmd/leafd/internal/daemon/life.go", "Floor: l.worker.Floor(), Jitter:", "Floor: 0, Jitter:"}},
 		},
 		{
-			Name: "clock", Guard: "snowflake.G1: a clock behind the last ID is refused (snowflake/generator.go)",
+			Name: "clock", Guard: "time-only-grows: a clock behind the last ID is refused (snowflake/generator.go)",
 			Seed: 1, Mix: "clock back",
 			Edits: []Edit{{"snowflake/generator.go", "		if now < last {", "		if now < last && state == stoppedState {"}},
 		},
 		{
-			Name: "sequence", Guard: "snowflake.G1: a batch ends with its millisecond's sequence (snowflake/generator.go)",
+			Name: "sequence", Guard: "time-only-grows: a batch ends with its millisecond's sequence (snowflake/generator.go)",
 			Seed: 1, Mix: "clean stop",
 			Edits: []Edit{{"snowflake/generator.go", "n := min(want, end+1-first)", "n := want"}},
 		},
 		{
-			Name: "home", Guard: "worker.U4: a record that another directory wrote is set aside (worker/start.go)",
+			Name: "home", Guard: "one-directory: a record that another directory wrote is set aside (worker/start.go)",
 			Seed: 1, Mix: "cut off from ZooKeeper and peers, started elsewhere",
 			Edits: []Edit{{"worker/start.go", "if r.Instance != \"\" && r.DirectoryID", "if r.Instance == \"none\" && r.DirectoryID"}},
 		},
 		{
-			Name: "restored record", Guard: "worker.W2: a record that was put back from a backup is set aside (worker/start.go)",
+			Name: "restored record", Guard: "restored-record: a record that was put back from a backup is set aside (worker/start.go)",
 			Seed: 1, Mix: "older record put back, clock back",
-			Edits: []Edit{{"worker/start.go", "	case r.Restored: // worker.W2", "	case r.Restored && r.WorkerID < 0:"}},
+			Edits: []Edit{{"worker/start.go", "	case r.Restored: // restored-record", "	case r.Restored && r.WorkerID < 0:"}},
 		},
 		{
-			Name: "limit", Guard: "worker.U1: the ceiling never reaches beyond the limit (worker/ceiling.go)",
+			Name: "limit", Guard: "below-the-limit: the ceiling never reaches beyond the limit (worker/ceiling.go)",
 			Seed: 1, Mix: "cut off from ZooKeeper beyond its limit, replaced",
 			Edits: []Edit{
 				{"worker/ceiling.go", "ceiling = min(ceiling, me.Limit)", "ceiling = max(ceiling, 0)"},
@@ -106,12 +106,12 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "end of a piece", Guard: "worker.U7: a piece near its end, or beyond it, is neither prolonged nor resumed nor put back (worker/record.go)",
+			Name: "end of a piece", Guard: "ending-piece: a piece near its end, or beyond it, is neither prolonged nor resumed nor put back (worker/record.go)",
 			Seed: 1, Mix: "cut off beyond its limit, replaced, ZooKeeper set back",
 			Edits: []Edit{{"worker/record.go", "now.Add(margin) < r.AckedLimit\n", "now.Add(margin) < r.AckedLimit.Add(time.Hour)\n"}},
 		},
 		{
-			Name: "floor of a take-over", Guard: "worker.U2: a daemon that takes a worker ID over gets a floor at or above what may have been issued (worker/record.go)",
+			Name: "floor of a take-over", Guard: "floor-at-the-limit: a daemon that takes a worker ID over gets a floor at or above what may have been issued (worker/record.go)",
 			Seed: 1, Mix: "given back at a stop, taken by a clock that is set back",
 			Edits: []Edit{
 				{"worker/record.go", "floor = max(floor, e.Floor, e.Limit, e.Ceiling)", "floor = max(floor, e.Floor)"},
@@ -120,7 +120,7 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "file first", Guard: "worker.C1: a ceiling counts once the file has it (worker/recorder.go)",
+			Name: "file first", Guard: "ceiling-before-use: a ceiling counts once the file has it (worker/recorder.go)",
 			Seed: 1, Mix: "record can't be written, kill -9, clock back",
 			Edits: []Edit{
 				{"worker/recorder.go", "		if err := w.cfg.Cache.Save(r); err != nil {\n			return err\n		}\n", "		saved := w.cfg.Cache.Save(r)\n"},
@@ -128,14 +128,14 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "fence", Guard: "worker.C2, worker.U5: a daemon that lost its worker ID issues no more (worker/ceiling.go)",
+			Name: "fence", Guard: "fence-is-final: a daemon that lost its worker ID issues no more (worker/ceiling.go)",
 			Seed: 4, Mix: "worker released by force while it runs",
 			Edits: []Edit{{"worker/ceiling.go", "		return w.fence(err)\n", "		return nil\n"}},
 		},
 		{
-			Name: "displaced", Guard: "worker.W5, daemon.N3: a life after one that was displaced asks ZooKeeper which worker ID it has (worker/start.go)",
+			Name: "displaced", Guard: "confirmed-record: a life after one that was displaced asks ZooKeeper which worker ID it has (worker/start.go)",
 			Seed: 4, Mix: "worker released by force while it runs",
-			Edits: []Edit{{"worker/start.go", "	case w.cfg.Displaced != nil: // worker.W5", "	case w.cfg.Displaced != nil && r.WorkerID < 0:"}},
+			Edits: []Edit{{"worker/start.go", "	case w.cfg.Displaced != nil: // confirmed-record", "	case w.cfg.Displaced != nil && r.WorkerID < 0:"}},
 		},
 		{
 			Name: "lock", Guard: "the lock of the data directory (cache/lock.go)",
@@ -143,7 +143,7 @@ func All() []Mutant {
 			Edits: []Edit{{"cache/lock.go", "	if !got {", "	if !got && lock == nil {"}},
 		},
 		{
-			Name: "rest", Guard: "cache.R2: what a clean stop left of ranges is taken out before it is used (cache/rest.go)",
+			Name: "rest", Guard: "rest-taken-once: what a clean stop left of ranges is taken out before it is used (cache/rest.go)",
 			Seed: 1, Mix: "clean stop=2; kill -9",
 			Edits: []Edit{
 				{"cache/rest.go", "	if named != \"\" {\n", "	if named == \"-\" {\n"},
@@ -151,12 +151,12 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "settle", Guard: "worker.R6: a new worker ID settles first (worker/start.go)",
+			Name: "settle", Guard: "settles-first: a new worker ID settles first (worker/start.go)",
 			Seed: 1, Mix: "ZooKeeper set back, a new daemon joins",
 			Edits: []Edit{{"worker/start.go", "return root.LongestSession + max(", "return min(0, root.LongestSession) * max("}},
 		},
 		{
-			Name: "root's floor", Guard: "zkreg.R7: no worker ID is given out, and no piece begins, below the root's floor (zkreg/claim.go)",
+			Name: "root's floor", Guard: "root-floor: no worker ID is given out, and no piece begins, below the root's floor (zkreg/claim.go)",
 			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
 			Edits: []Edit{
 				{"zkreg/claim.go", "if min(c.zkNow, now) < s.Root.Floor {", "if min(c.zkNow, now) < 0 {"},
@@ -164,54 +164,54 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "floor raised", Guard: "zkreg.R6: a loss raises the root's floor beyond every piece that can be lost, by the longest lease (zkreg/root.go)",
+			Name: "floor raised", Guard: "loss-raises-floor: a loss raises the root's floor beyond every piece that can be lost, by the longest lease (zkreg/root.go)",
 			Edits: []Edit{{"zkreg/root.go", "now.Add(time.Duration(d.LongestLease)*time.Millisecond+margin)", "now.Add(margin)"}},
 		},
 		{
-			Name: "loss noted", Guard: "worker.R2: a daemon that finds a loss notes it in the root (worker/decide.go)",
+			Name: "loss noted", Guard: "loss-noted-first: a daemon that finds a loss notes it in the root (worker/decide.go)",
 			Edits: []Edit{{"worker/decide.go", "&& s.Root.Losses <= r.Losses {", "&& s.Root.Losses < 0 {"}},
 		},
 		{
-			Name: "succession", Guard: "worker.D3: succession is the order of floors, and not of limits (worker/decide.go)",
+			Name: "succession", Guard: "loss-before-copy: succession is the order of floors, and not of limits (worker/decide.go)",
 			Seed: 1, Mix: "given back at a stop, taken, ZooKeeper restored and recovered, started again",
 			Edits: []Edit{{"worker/decide.go", "case cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0:", "case cmp.Compare(e.Limit, r.Limit) < 0:"}},
 		},
 		{
-			Name: "released resumes", Guard: "worker.D2: a record that is released, in the file at least, never resumes (worker/decide.go)",
+			Name: "released resumes", Guard: "released-never-resumes: a record that is released, in the file at least, never resumes (worker/decide.go)",
 			Edits: []Edit{{"worker/decide.go", "	rowReleasing:    {Forget, Enroll,", "	rowReleasing:    {Forget, Resume,"}},
 		},
 		{
-			Name: "life number", Guard: "worker.D3: an entry of a life before is lost data, and not a copy's, also where the limit is the same (worker/decide.go)",
+			Name: "life number", Guard: "loss-before-copy: an entry of a life before is lost data, and not a copy's, also where the limit is the same (worker/decide.go)",
 			Edits: []Edit{{"worker/decide.go", ", cmp.Compare(e.Life, r.Acked.Number)) < 0", ") < 0"}},
 		},
 		{
-			Name: "put-back settles", Guard: "worker.R7: a start that puts its entry back, or meets a loss, settles before it issues (worker/holder.go)",
+			Name: "put-back settles", Guard: "settles-first: a start that puts its entry back, or meets a loss, settles before it issues (worker/holder.go)",
 			Edits: []Edit{{"worker/holder.go", "if !settled && (do == PutBack ||", "if !settled && s.Root == nil && (do == PutBack ||"}},
 		},
 		{
-			Name: "judged clock", Guard: "worker.R5: limits and ceilings come from the clock that the guards judged (worker/start.go)",
+			Name: "judged clock", Guard: "judged-clock: limits and ceilings come from the clock that the guards judged (worker/start.go)",
 			Edits: []Edit{
 				{"worker/start.go", "	if step.By > w.cfg.MaxForwardStep {", "	if step.By > w.cfg.MaxForwardStep && w.cfg.Registry == nil {"},
 				{"worker/start.go", "return min(now.Wall(), w.anchor.Wall().Add(now.Mono-w.anchor.Mono+step.Suspended)), nil", "return now.Wall(), nil"},
 			},
 		},
 		{
-			Name: "high mark", Guard: "segment.V1: the high mark is written where it is as it was read (zkreg/guard.go)",
+			Name: "high mark", Guard: "high-mark-decides: the high mark is written where it is as it was read (zkreg/guard.go)",
 			Seed: 1, Mix: "max_id set back",
 			Edits: []Edit{{"zkreg/guard.go", "int32(seen.Version))); err == nil {", "-1)); err == nil {"}},
 		},
 		{
-			Name: "high mark compared", Guard: "segment.V1: a range begins at or above the high mark (segment/guarded.go)",
+			Name: "high mark compared", Guard: "high-mark-decides: a range begins at or above the high mark (segment/guarded.go)",
 			Seed: 1, Mix: "max_id set back",
 			Edits: []Edit{{"segment/guarded.go", "reserve(max(floor, m.High), above)", "reserve(floor, above)"}},
 		},
 		{
-			Name: "moved forward", Guard: "segment.V2: a fetch moves a table that went backwards forward (segment/guarded.go)",
+			Name: "moved forward", Guard: "moved-forward: a fetch moves a table that went backwards forward (segment/guarded.go)",
 			Seed: 1, Mix: "max_id set back",
 			Edits: []Edit{{"segment/guarded.go", "above := !g.svc.cfg.RefuseRegressed", "above := false"}},
 		},
 		{
-			Name: "raised", Guard: "segment.V4: what was used without ZooKeeper is raised there once it is back (segment/guarded.go)",
+			Name: "raised", Guard: "raised-when-back: what was used without ZooKeeper is raised there once it is back (segment/guarded.go)",
 			Seed: 1, Mix: "all cut off from ZooKeeper, back, and MariaDB loses its last commits",
 			Edits: []Edit{{"segment/guarded.go", "seen.High >= m.high {", "seen.High >= 0 {"}},
 		},

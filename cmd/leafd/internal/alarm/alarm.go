@@ -70,16 +70,16 @@ type Config struct {
 // Alarms tells of conditions and events. Now and Tell may be called from the beginning, from any
 // goroutine. It keeps:
 //
-//	alarm.R1  A condition is over when no part tells it any more, regardless of the part that
-//	    raised it: the parts are asked, and nothing else remembers what they said.
-//	alarm.R2  Each condition that begins and each event is a line of the log, and counted
-//	    where it is an alarm. Neither waits for the webhook.
-//	alarm.R3  The webhook gets an alarm of a code at most once in PostPause, so that events
-//	    of 100,000 tags keep no other code from it.
-//	alarm.R4  What is queued for the webhook is bounded. What isn't delivered is counted.
-//	alarm.R5  However many ask, asking the parts takes a tenth of a processor: of 100,000 tags
-//	    that fail each is looked at. For nine times as long as it took, and lookEvery at
-//	    most, Now has the same answer.
+//  1. A condition is over when no part tells it any more, regardless of the part that
+//     raised it: the parts are asked, and nothing else remembers what they said.
+//  2. Each condition that begins and each event is a line of the log, and counted
+//     where it is an alarm. Neither waits for the webhook.
+//  3. The webhook gets an alarm of a code at most once in PostPause, so that events
+//     of 100,000 tags keep no other code from it.
+//  4. What is queued for the webhook is bounded. What isn't delivered is counted.
+//  5. However many ask, asking the parts takes a tenth of a processor: of 100,000 tags
+//     that fail each is looked at. For nine times as long as it took, and lookEvery at
+//     most, Now has the same answer.
 type Alarms struct {
 	cfg    Config                 // immutable
 	raised *prometheus.CounterVec // immutable
@@ -95,7 +95,7 @@ type Alarms struct {
 		sync.Mutex
 
 		all   []condition.Condition // protected; what the parts said last
-		until time.Duration         // protected; monotonic; when they are asked again (alarm.R5)
+		until time.Duration         // protected; monotonic; when they are asked again
 	}
 
 	mu     sync.Mutex
@@ -201,7 +201,7 @@ func (a *Alarms) Now() []condition.Condition {
 	return all
 }
 
-// lately returns what the parts say, or have said a moment ago (alarm.R5).
+// lately returns what the parts say, or have said a moment ago.
 func (a *Alarms) lately() []condition.Condition {
 	a.asked.Lock()
 	defer a.asked.Unlock()
@@ -313,7 +313,7 @@ func (a *Alarms) Events() []Event {
 	return all
 }
 
-// tell writes the line of c, counts it, and queues it for the webhook (alarm.R2).
+// tell writes the line of c, counts it, and queues it for the webhook.
 func (a *Alarms) tell(c condition.Condition) {
 	n := notice{
 		Code: c.Code, Message: clip(c.Headline), Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version, Subject: clip(c.Subject),
@@ -345,7 +345,7 @@ func (a *Alarms) enqueue(n notice) bool {
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Mono()
 	until, told := a.quiet[n.Code]
-	if a.hook.Load() == nil || told && now < until { // alarm.R3
+	if a.hook.Load() == nil || told && now < until {
 		return true
 	}
 	a.quiet[n.Code] = now + PostPause

@@ -88,7 +88,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// alarm.R1 for every row of the table: it begins once it has lasted for its After, is told once,
+// Every row of the table: it begins once it has lasted for its After, is told once,
 // and is over by itself five seconds after no part tells it any more.
 func TestEachConditionBeginsAndEnds(t *testing.T) {
 	for _, row := range condition.Rows() {
@@ -182,7 +182,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// alarm.R2 and R3: a hundred thousand tags at once.
+// A hundred thousand tags at once.
 func TestManyAlarmsOfACode(t *testing.T) {
 	hook := receive(t, nil)
 	r := newRig(t, func(c *Config) { c.Webhook = hook.URL })
@@ -248,7 +248,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	require.Equal(t, want, string(text), "write it with LEAFDTEST_WRITE_ALARMS=1")
 }
 
-// alarm.R5: what takes long to ask is asked again after nine times as long, and half a second at
+// What takes long to ask is asked again after nine times as long, and half a second at
 // most; what takes no time is asked each time.
 func TestAskingIsBounded(t *testing.T) {
 	t.Parallel()

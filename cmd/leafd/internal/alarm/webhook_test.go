@@ -246,7 +246,7 @@ func TestWebhookRedirects(t *testing.T) {
 	}
 }
 
-// alarm.R4: a receiver that hangs costs the alarms that don't fit, not the daemon.
+// A receiver that hangs costs the alarms that don't fit, not the daemon.
 func TestWebhookQueueOverflow(t *testing.T) {
 	s := receive(t, nil)
 	s.hold = make(chan struct{})

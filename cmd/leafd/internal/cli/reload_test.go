@@ -20,7 +20,7 @@ import (
 	"github.com/leafd/leafd/test/clocktest"
 )
 
-// daemon.L2: the fields that WithLive copies are those of the settings marked live, each of
+// The fields that WithLive copies are those of the settings marked live, each of
 // them, and no others: least of all what makes the daemon's identity.
 func TestLiveSettingsAreThoseMarked(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestLiveSettingsAreThoseMarked(t *testing.T) {
 	}
 }
 
-// daemon.L5: however many signals come during a reload, one more follows it.
+// However many signals come during a reload, one more follows it.
 func TestSignalsDuringAReload(t *testing.T) {
 	told, proceed := make(chan struct{}, 12), make(chan struct{})
 	var stderr clitest.LockedBuffer

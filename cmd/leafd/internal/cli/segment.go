@@ -64,7 +64,7 @@ func (a *app) withStore(cmd *cobra.Command, fn func(ctx context.Context, store s
 	return fn(ctx, store, cfg)
 }
 
-// withTable is withStore for a change that segment.V5 is about. A store in --data-dir is one
+// withTable is withStore for a change that deleted-mark-stays is about. A store in --data-dir is one
 // daemon's own, with its marks beside it. Of a database that daemons share ZooKeeper alone
 // knows what they have used: the marks that are here may be of one of them, or of none.
 func (a *app) withTable(cmd *cobra.Command, fn func(ctx context.Context, t *segment.Table, cfg settings.Config) error) error {

@@ -30,7 +30,7 @@ func TestSegmentCommandsOnSQLite(t *testing.T) {
 	require.NoError(t, store.Close())
 	useSegmentCommands(t, "--step=2000", seg)
 
-	// segment.V5: what a daemon has marked counts.
+	// deleted-mark-stays: what a daemon has marked counts.
 	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, settings.MarksFile))
 	require.NoError(t, err)
 	require.NoError(t, marks.Raise(t.Context(), "order", 5000))

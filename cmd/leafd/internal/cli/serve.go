@@ -83,7 +83,7 @@ func (a *app) serve(ctx context.Context, cfg settings.Config, h *daemon.ReloadOn
 	log := h.Log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	sighup := make(chan os.Signal, 1) // daemon.L5: one more is enough, however many come
+	sighup := make(chan os.Signal, 1) // one more is enough, however many come
 	signal.Notify(sighup, syscall.SIGHUP)
 	defer signal.Stop(sighup)
 	go h.Run(ctx, sighup)

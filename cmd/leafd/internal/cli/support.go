@@ -128,8 +128,8 @@ func (a *app) supportZooKeeper(ctx context.Context, b *bundle, cfg settings.Conf
 
 // bundle is the files of an archive. It keeps:
 //
-//	cli.S1  No file has a secret of the settings, whichever part has told it: hide is taken out of
-//	    each, long ones first, which may have others in them.
+// No file has a secret of the settings, whichever part has told it: hide is taken out of
+// each, long ones first, which may have others in them.
 type bundle struct {
 	at      time.Time
 	hide    []string
@@ -190,7 +190,7 @@ func (b *bundle) write(path string) (err error) {
 	return nil
 }
 
-// hidden replaces the secrets, as they are and as JSON and URLs have them (cli.S1).
+// hidden replaces the secrets, as they are and as JSON and URLs have them.
 func (b *bundle) hidden() *strings.Replacer {
 	slices.SortFunc(b.hide, func(x, y string) int { return len(y) - len(x) })
 	var pairs []string

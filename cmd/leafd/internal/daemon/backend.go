@@ -29,7 +29,7 @@ func (r refusing) NextRange(context.Context, int) (first int64, n int, err error
 
 // serveBackend gives the server the parts that are ready by now. l is nil before the
 // first life issues, and where snowflake IDs are switched off. A life that was displaced
-// refuses, regardless of what its generator would say (daemon.N1).
+// refuses, regardless of what its generator would say.
 func (d *daemon) serveBackend(l *life) {
 	b := &server.Backend{Layout: d.cfg.Snowflake.Layout}
 	switch {

@@ -287,7 +287,7 @@ func (d *daemon) openSegments(ctx context.Context) error {
 	return nil
 }
 
-// bindSegments refuses a local store that is a copy (cache.B1). With ZooKeeper the guard,
+// bindSegments refuses a local store that is a copy. With ZooKeeper the guard,
 // without which no range of a local store is fetched, keeps the two apart.
 func (d *daemon) bindSegments() error {
 	kept := d.cfg.Store(false)

@@ -38,10 +38,10 @@ func OpenFiles() (uint64, error) {
 // Connections returns how many of the wanted connections a daemon takes that may have so
 // many files open, and use that memory. It keeps:
 //
-//	daemon.F1  Connections and what is kept from them are never more than the files: a
-//	    crowd of clients doesn't keep the daemon from its record, ZooKeeper or database.
-//	daemon.F2  Connections take half of the memory at most, and no fewer than leastConnections
-//	    are taken.
+//  1. Connections and what is kept from them are never more than the files: a
+//     crowd of clients doesn't keep the daemon from its record, ZooKeeper or database.
+//  2. Connections take half of the memory at most, and no fewer than leastConnections
+//     are taken.
 func Connections(wanted int, files uint64, memory Memory) (int, error) {
 	if files < LeastFiles {
 		return 0, fmt.Errorf("%d files may be open at once, and leafd needs %d: raise LimitNOFILE of the unit, or ulimit -n", files, LeastFiles)

@@ -25,18 +25,18 @@ import (
 // stops, or until the life is displaced (worker.ErrFenced). Then the process begins another
 // one, and serves segments meanwhile. It keeps:
 //
-//	daemon.N1  A life that was displaced issues nothing and writes nothing any more. The
-//	    next one reads the data directory only once every write of it has ended, in the
-//	    file and in ZooKeeper.
-//	daemon.N2  The data directory stays locked from one life to the next. Where the lock is
-//	    what was lost, the next life begins with locking it again.
-//	daemon.N3  A life after a displaced one asks the registry for its worker ID (worker.W5).
-//	daemon.N4  Two copies of one directory that displace each other do so ever more
-//	    slowly: each life waits twice as long as the one before, up to mostPause, until one
-//	    lasts for longLife. So does each try to begin one.
-//	daemon.N5  No life follows one that met another cluster, layout, epoch or path of the
-//	    entries (worker.ErrForeign): fenced for good.
-//	daemon.N6  Only the first life's start ends the process when it fails.
+//  1. A life that was displaced issues nothing and writes nothing any more. The
+//     next one reads the data directory only once every write of it has ended, in the
+//     file and in ZooKeeper.
+//  2. The data directory stays locked from one life to the next. Where the lock is
+//     what was lost, the next life begins with locking it again.
+//  3. A life after a displaced one asks the registry for its worker ID (confirmed-record).
+//  4. Two copies of one directory that displace each other do so ever more
+//     slowly: each life waits twice as long as the one before, up to mostPause, until one
+//     lasts for longLife. So does each try to begin one.
+//  5. No life follows one that met another cluster, layout, epoch or path of the
+//     entries (worker.ErrForeign): fenced for good.
+//  6. Only the first life's start ends the process when it fails.
 type life struct {
 	d        *daemon
 	owner    string            // UUID
@@ -48,7 +48,7 @@ type life struct {
 	refused atomic.Pointer[error]
 }
 
-// Pauses before a life that follows a displaced one (daemon.N4).
+// Pauses before a life that follows a displaced one.
 const (
 	leastPause = time.Second
 	mostPause  = 30 * time.Second
@@ -173,11 +173,11 @@ func (l *life) serve(ctx context.Context) error {
 }
 
 // succeed begins the life after l, which was displaced for the reason why. It tries until
-// one issues; nil where ctx is done first, or none may follow (daemon.N5). l refuses
+// one issues; nil where ctx is done first, or none may follow. l refuses
 // requests meanwhile.
 func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Duration) *life {
 	d.serveBackend(l)
-	_ = l.worker.Close(ctx, l.worker.Floor()) // daemon.N1; it returns why
+	_ = l.worker.Close(ctx, l.worker.Floor()) // it returns why
 	displaced := why
 	for !errors.Is(why, worker.ErrForeign) {
 		d.log.Warn().Dur("pause_ms", *pause).Msg("a new life begins after a pause, and gets another worker ID where the old one is lost")
@@ -204,7 +204,7 @@ func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Du
 // tryLife begins a life after a displaced one; why is what the last try, or that one, has
 // ended with.
 func (d *daemon) tryLife(ctx context.Context, why, displaced error) (*life, error) {
-	if d.cache != nil && errors.Is(why, worker.ErrLocked) { // daemon.N2
+	if d.cache != nil && errors.Is(why, worker.ErrLocked) {
 		if err := d.closeCache(); err != nil {
 			return nil, err
 		}

@@ -45,7 +45,6 @@ func TestReadMemory(t *testing.T) {
 	require.Positive(t, readMemory("").Bytes, "this machine's")
 }
 
-// daemon.F1, daemon.F2.
 func TestConnections(t *testing.T) {
 	for _, test := range []struct {
 		files, memory uint64

@@ -17,16 +17,16 @@ type prepare func(cfg settings.Config) (commit func(), err error)
 
 // Reloader passes settings that have changed on to the parts of the daemon. It keeps:
 //
-//	daemon.L1  All or nothing: no part changes before every setting was read and found
-//	    right, and every part has agreed.
-//	daemon.L2  Only what Config.WithLive copies ever reaches a part. What identifies this daemon
-//	    (node, data directory, ZooKeeper, worker ID, layout, where it listens) stays as
-//	    at the start until the process ends.
-//	No request waits for a reload: the settings that it needs are replaced in one
-//	    atomic step.
-//	daemon.L4  A part that joins after a reload gets the settings of that reload.
-//	daemon.L5  Reloads happen one after the other. A signal that comes during one makes
-//	    another after it.
+//  1. All or nothing: no part changes before every setting was read and found
+//     right, and every part has agreed.
+//  2. Only what Config.WithLive copies ever reaches a part. What identifies this daemon
+//     (node, data directory, ZooKeeper, worker ID, layout, where it listens) stays as
+//     at the start until the process ends.
+//  3. No request waits for a reload: the settings that it needs are replaced in one
+//     atomic step.
+//  4. A part that joins after a reload gets the settings of that reload.
+//  5. Reloads happen one after the other. A signal that comes during one makes
+//     another after it.
 type Reloader struct {
 	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
 
@@ -45,7 +45,7 @@ func NewReloader(cfg settings.Config) *Reloader {
 func (r *Reloader) current() settings.Config { return *r.cfg.Load() }
 
 // Join adds a part, which gets the settings as they are now, and those of every
-// reload to come (daemon.L4).
+// reload to come.
 func (r *Reloader) Join(p prepare) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *Reloader) between(fn func(cfg settings.Config)) {
 	fn(r.current())
 }
 
-// apply commits to all parts what may change of next (daemon.L1, daemon.L2).
+// apply commits to all parts what may change of next.
 func (r *Reloader) apply(next settings.Config) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/leafd/leafd/test/clitest"
 )
 
-// daemon.L1: one part that refuses keeps all of them from changing.
+// One part that refuses keeps all of them from changing.
 func TestReloadIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	r := NewReloader(settings.Config{Node: "n", Limits: settings.Limits{MaxBatch: 1}})
@@ -36,9 +36,9 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	refuse = nil
 	require.NoError(t, r.apply(settings.Config{Node: "another", Limits: settings.Limits{MaxBatch: 3}}))
 	require.Equal(t, []int{1, 3}, took)
-	require.Equal(t, "n", r.current().Node, "daemon.L2")
+	require.Equal(t, "n", r.current().Node)
 	require.NoError(t, r.Join(record))
-	require.Equal(t, []int{1, 3, 3}, took, "daemon.L4")
+	require.Equal(t, []int{1, 3, 3}, took)
 	require.Error(t, r.Join(func(settings.Config) (func(), error) { return nil, errors.New("no") }))
 }
 

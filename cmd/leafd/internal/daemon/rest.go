@@ -14,14 +14,14 @@ import (
 
 // rest is what one life of the daemon leaves of its ranges to the next one.
 //
-//	daemon.K1  A rest is used by one life. cache.R1 to cache.R3 tell crashes, copied
-//	    directories and files that were put back.
-//	daemon.K2  A file system that was set back or cloned as a whole, which they can't tell, is
-//	    told by ZooKeeper, where the start asked it: the entry of the same instance
-//	    showed the life that left the rest as the last one (worker.U4 sets a directory
-//	    aside that shows another one, which makes it another instance). Where it did
-//	    not say so, the machine runs since then: its boot ID is the same.
-//	daemon.K3  Where neither says so the rest is burned: a gap.
+//  1. A rest is used by one life. rest-taken-once tell crashes, copied
+//     directories and files that were put back.
+//  2. A file system that was set back or cloned as a whole, which they can't tell, is
+//     told by ZooKeeper, where the start asked it: the entry of the same instance
+//     showed the life that left the rest as the last one (one-directory sets a directory
+//     aside that shows another one, which makes it another instance). Where it did
+//     not say so, the machine runs since then: its boot ID is the same.
+//  3. Where neither says so the rest is burned: a gap.
 //
 // What is relied upon is that no file system is set back or cloned while the machine runs,
 // with the boot ID kept, unless ZooKeeper has seen a life since; nor at any other time
@@ -48,7 +48,7 @@ func (d *daemon) bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// isOurs tells whether a life of the record now, after previous, may use it (daemon.K2).
+// isOurs tells whether a life of the record now, after previous, may use it.
 func (r rest) isOurs(now worker.Record, previous, boot string) bool {
 	if r.Instance != now.Instance {
 		return false

@@ -19,9 +19,9 @@ const notifyTimeout = time.Second
 // methods may be called at any time, from any goroutine; without a service manager
 // they do nothing. It keeps:
 //
-//	READY=1 is sent once the daemon is ready, and after each RELOADING=1; never
-//	    before, even if a reload ends by then, and never after STOPPING=1.
-//	daemon.S1  A message that can't be delivered changes nothing for the daemon.
+//  1. READY=1 is sent once the daemon is ready, and after each RELOADING=1; never
+//     before, even if a reload ends by then, and never after STOPPING=1.
+//  2. A message that can't be delivered changes nothing for the daemon.
 type Notifier struct {
 	// send delivers one message; nil: there is no service manager.
 	send func(state string) error // immutable

@@ -57,7 +57,7 @@ func TestNotifier(t *testing.T) {
 	}
 }
 
-// daemon.S1: a service manager that takes nothing is a line of the log, once.
+// A service manager that takes nothing is a line of the log, once.
 func TestNotifierWithoutAnEar(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

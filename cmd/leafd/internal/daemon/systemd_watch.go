@@ -67,7 +67,7 @@ func (s *supervisor) issues(l *life) {
 	if l != nil {
 		s.dog.add("worker", func(context.Context) error { return l.worker.Stuck() })
 		s.dog.add("generator", func(context.Context) error {
-			_ = l.ids.Check() // that it returns is the point (daemon.D3)
+			_ = l.ids.Check() // that it returns is the point
 			_ = l.worker.Check()
 			return nil
 		})

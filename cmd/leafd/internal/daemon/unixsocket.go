@@ -21,12 +21,12 @@ var errSocketInUse = errors.New("another process has this unix socket; stop it, 
 
 // unixSocket is a listener on a path. It keeps:
 //
-//	daemon.U1  A socket that a process may still serve is never removed: only one that
-//	    refuses connections, which is what a dead process leaves behind.
-//	daemon.U2  Two daemons that start at once don't remove each other's: the
-//	    directory is locked from the check until the new socket is served.
-//	daemon.U3  At no moment may more users connect than socketMode allows.
-//	daemon.U4  Close removes the path only while it is still this socket.
+//  1. A socket that a process may still serve is never removed: only one that
+//     refuses connections, which is what a dead process leaves behind.
+//  2. Two daemons that start at once don't remove each other's: the
+//     directory is locked from the check until the new socket is served.
+//  3. At no moment may more users connect than socketMode allows.
+//  4. Close removes the path only while it is still this socket.
 type unixSocket struct {
 	net.Listener
 	close func() error // once
@@ -38,7 +38,7 @@ const socketMode fs.FileMode = 0o660
 
 // listenUnix listens on the unix socket path.
 func listenUnix(ctx context.Context, path string) (ln net.Listener, err error) {
-	unlock, err := lockSockets(ctx, filepath.Dir(path)) // daemon.U2
+	unlock, err := lockSockets(ctx, filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +49,14 @@ func listenUnix(ctx context.Context, path string) (ln net.Listener, err error) {
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		// Linux makes the file with the mode of the socket, less the umask. Where
 		// that isn't so, the chmod below is soon enough.
-		return raw.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(socketMode)) }) // daemon.U3
+		return raw.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(socketMode)) })
 	}}
 	below, err := lc.Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}
 	if u, ok := below.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false) // daemon.U4
+		u.SetUnlinkOnClose(false)
 	}
 	if err = os.Chmod(path, socketMode); err == nil {
 		var made fs.FileInfo
@@ -70,7 +70,7 @@ func listenUnix(ctx context.Context, path string) (ln net.Listener, err error) {
 // Close removes the socket, and ends accepting; later calls do nothing.
 func (s *unixSocket) Close() error { return s.close() }
 
-// removeOwn removes the socket at path while it is the one that was made (daemon.U4).
+// removeOwn removes the socket at path while it is the one that was made.
 func removeOwn(path string, made fs.FileInfo) error {
 	now, err := os.Lstat(path)
 	switch {
@@ -82,7 +82,7 @@ func removeOwn(path string, made fs.FileInfo) error {
 	return err
 }
 
-// removeStale removes the socket that a dead process left at path (daemon.U1).
+// removeStale removes the socket that a dead process left at path.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {

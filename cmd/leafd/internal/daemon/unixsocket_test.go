@@ -33,7 +33,7 @@ func answers(path string) bool {
 	return true
 }
 
-// daemon.U1: anything that is there and isn't dead stays.
+// Anything that is there and isn't dead stays.
 func TestSocketIsTakenFromTheDeadOnly(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -77,7 +77,7 @@ func TestSocketIsTakenFromTheDeadOnly(t *testing.T) {
 			require.True(t, answers(path))
 			info, err := os.Lstat(path)
 			require.NoError(t, err)
-			require.Equal(t, fs.FileMode(0o660), info.Mode().Perm(), "daemon.U3")
+			require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
 			require.NoError(t, ln.Close())
 			require.NoFileExists(t, path)
 			require.NoError(t, ln.Close())
@@ -87,7 +87,7 @@ func TestSocketIsTakenFromTheDeadOnly(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// daemon.U2: of many that start at once on a dead process's socket one has it.
+// Of many that start at once on a dead process's socket one has it.
 func TestSocketIsTakenByOne(t *testing.T) {
 	t.Parallel()
 	for range 20 {
@@ -117,7 +117,7 @@ func TestSocketIsTakenByOne(t *testing.T) {
 	}
 }
 
-// daemon.U4: what stands there by now is another's.
+// What stands there by now is another's.
 func TestSocketOfASuccessorStays(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")

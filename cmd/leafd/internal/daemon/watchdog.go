@@ -22,15 +22,15 @@ type selfCheck struct {
 // watchdog tells systemd that the daemon works, for as long as it does: a process
 // that is stuck is ended with a dump of its goroutines and started again. It keeps:
 //
-//	daemon.D1  WATCHDOG=1 is told only after every check has passed, in that very round.
-//	    No timer feeds.
-//	daemon.D2  A check that doesn't return holds up its round, and no other one begins.
-//	daemon.D3  A check fails only for what a restart cures. ZooKeeper, the database, the
-//	    disk, the peers and the clock being gone or wrong, overload, and a want of
-//	    file descriptors don't fail any.
-//	One failed round ends nothing: there are three in systemd's time.
-//	daemon.D5  While the daemon stops, every round feeds: its parts end one after the other,
-//	    and systemd's time for a stop bounds that.
+//  1. WATCHDOG=1 is told only after every check has passed, in that very round.
+//     No timer feeds.
+//  2. A check that doesn't return holds up its round, and no other one begins.
+//  3. A check fails only for what a restart cures. ZooKeeper, the database, the
+//     disk, the peers and the clock being gone or wrong, overload, and a want of
+//     file descriptors don't fail any.
+//  4. One failed round ends nothing: there are three in systemd's time.
+//  5. While the daemon stops, every round feeds: its parts end one after the other,
+//     and systemd's time for a stop bounds that.
 type watchdog struct {
 	notify *Notifier      // immutable
 	log    zerolog.Logger // immutable
@@ -58,7 +58,7 @@ func (w *watchdog) add(name string, run func(ctx context.Context) error) {
 	w.checks = append(others, selfCheck{name: name, run: run})
 }
 
-// stop ends the checking (daemon.D5).
+// stop ends the checking.
 func (w *watchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,11 +96,11 @@ func (w *watchdog) run(ctx context.Context) {
 	}
 }
 
-// round makes all checks, and feeds when all have passed (daemon.D1).
+// round makes all checks, and feeds when all have passed.
 func (w *watchdog) round(ctx context.Context) {
 	w.mu.Lock()
 	checks := slices.Clone(w.checks)
-	if w.stopping { // daemon.D5
+	if w.stopping {
 		checks = nil
 	}
 	w.mu.Unlock()
@@ -109,7 +109,7 @@ func (w *watchdog) round(ctx context.Context) {
 	var failed []string
 	for _, c := range checks {
 		late := time.AfterFunc(w.every, func() { w.found(fmt.Sprintf("%s: no answer within %s", c.name, w.every)) })
-		err := c.run(bounded) // daemon.D2
+		err := c.run(bounded)
 		late.Stop()
 		if err != nil {
 			failed = append(failed, c.name+": "+err.Error())

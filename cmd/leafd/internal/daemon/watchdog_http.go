@@ -42,7 +42,7 @@ func askSelf(ctx context.Context, addr net.Addr, config *tls.Config) error {
 
 // silent returns nil unless err is a time-out, or no process listens there: a connection that was
 // closed was accepted and closed by a process that works, and one that can't be made for want of
-// descriptors, ports or rights is no fault of this process (daemon.D3).
+// descriptors, ports or rights is no fault of this process.
 func silent(addr net.Addr, err error) error {
 	for _, fault := range []error{context.DeadlineExceeded, os.ErrDeadlineExceeded, syscall.ECONNREFUSED, syscall.ENOENT} {
 		if errors.Is(err, fault) {

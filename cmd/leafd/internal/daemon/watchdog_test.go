@@ -22,7 +22,7 @@ import (
 )
 
 // The check of the own listener fails for silence and for a closed port, and for
-// nothing else (daemon.D3).
+// nothing else.
 func TestAskSelf(t *testing.T) {
 	t.Parallel()
 	accepting := func(t *testing.T, serve func(net.Conn)) net.Addr {
@@ -90,9 +90,9 @@ func TestWatchdogRounds(t *testing.T) {
 		stuck  string
 	}{
 		"all pass":            {checks: []func(context.Context) error{passes, passes}, fed: 1},
-		"one fails":           {checks: []func(context.Context) error{passes, fails}, stuck: "b: stuck"},          // daemon.D1
-		"all fail":            {checks: []func(context.Context) error{fails, fails}, stuck: "a: stuck; b: stuck"}, // daemon.D1
-		"stopping, all fail":  {checks: []func(context.Context) error{fails, fails}, stop: true, fed: 1},          // daemon.D5
+		"one fails":           {checks: []func(context.Context) error{passes, fails}, stuck: "b: stuck"},
+		"all fail":            {checks: []func(context.Context) error{fails, fails}, stuck: "a: stuck; b: stuck"},
+		"stopping, all fail":  {checks: []func(context.Context) error{fails, fails}, stop: true, fed: 1},
 		"nothing to ask, yet": {fed: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestWatchdogRounds(t *testing.T) {
 	}
 }
 
-// daemon.D2: a check that hangs holds up the feeding until it returns; status and log tell of both.
+// A check that hangs holds up the feeding until it returns; status and log tell of both.
 func TestWatchdogCheckThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -42,8 +42,8 @@ func cause(r Result) string {
 	return ""
 }
 
-// skipFollowing leaves of the Fails that have one cause the first, and makes the others Skips
-// (doctor.D4). results are in the order in which a start meets them.
+// skipFollowing leaves of the Fails that have one cause the first, and makes the others Skips.
+// results are in the order in which a start meets them.
 func skipFollowing(results []Result) {
 	first := map[string]string{} // the check, by cause
 	for i := range results {

@@ -81,12 +81,12 @@ func (r *report) close() []Result {
 // run runs all checks at once and returns their results in the order of checks. It
 // keeps:
 //
-//	doctor.D1  It returns when the longest limit has passed at the latest, regardless of what
-//	    hangs: a check that a dead disk holds in the kernel is left behind.
-//	doctor.D2  A check that ran out of time is a Fail, even if it reported nothing wrong.
-//	doctor.D3  What one check does or fails to do changes no other's results, but for doctor.D4.
-//	doctor.D4  Of checks that fail of one cause the first alone is a Fail. The others are Skips that
-//	    name it: once put right, they may have a word of their own.
+//  1. It returns when the longest limit has passed at the latest, regardless of what
+//     hangs: a check that a dead disk holds in the kernel is left behind.
+//  2. A check that ran out of time is a Fail, even if it reported nothing wrong.
+//  3. What one check does or fails to do changes no other's results, but where they fail of one cause.
+//  4. Of checks that fail of one cause the first alone is a Fail. The others are Skips that
+//     name it: once put right, they may have a word of their own.
 func run(ctx context.Context, checks []check) []Result {
 	all := make([][]Result, len(checks))
 	var running sync.WaitGroup
@@ -124,7 +124,7 @@ func (c check) results(ctx context.Context) []Result {
 	case <-grace.C:
 	}
 	results := r.close()
-	if !slices.ContainsFunc(results, func(r Result) bool { return r.Status == Fail }) { // doctor.D2
+	if !slices.ContainsFunc(results, func(r Result) bool { return r.Status == Fail }) {
 		results = append(results, Result{
 			Check: c.name, Status: Fail, Found: fmt.Sprintf("not finished within %s", c.limit), Err: context.DeadlineExceeded,
 			Do: "see what hangs there: a dead mount, or a server that takes connections and never answers",

@@ -35,7 +35,6 @@ func TestResultsKeepTheOrderOfTheChecks(t *testing.T) {
 	}, results)
 }
 
-// doctor.D1, doctor.D2, doctor.D3.
 func TestCheckThatHangs(t *testing.T) {
 	dead := make(chan struct{})
 	left := make(chan struct{})
@@ -75,7 +74,7 @@ func TestFailKeepsItsError(t *testing.T) {
 	require.ErrorIs(t, results[0].Err, sentinel)
 }
 
-// doctor.D4: the first of one cause stands, and what has another one, or none that is known.
+// The first of one cause stands, and what has another one, or none that is known.
 func TestOneCauseIsOneFail(t *testing.T) {
 	t.Parallel()
 	failed := func(check string, err error) Result {

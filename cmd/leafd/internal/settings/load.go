@@ -92,7 +92,7 @@ func (c *Config) checkRelations(v *Values) {
 	if v.good("startup-timeout") && c.Clock.StartupTimeout <= lead {
 		v.refuse("startup-timeout", fmt.Sprintf("want more than %s, for which a start after a crash may wait", lead))
 	}
-	// A piece that ends within twice the threshold is prolonged no more (worker.U7).
+	// A piece that ends within twice the threshold is prolonged no more (ending-piece).
 	if v.good("lease", "clock-threshold") && c.ZooKeeper.Lease < 2*c.Clock.Threshold+lead {
 		v.refuse("lease", fmt.Sprintf("want at least %s more than twice clock-threshold, which is %s", lead, Short(c.Clock.Threshold)))
 	}

@@ -65,7 +65,7 @@ func (c Config) Peers(clk clock.Clock, certificates *server.Certificates) peercl
 }
 
 // WithLive returns c with the values of next that a reload takes: those of the rows
-// marked Live (daemon.L2), and what their files hold; of mysql only what leaves the database
+// marked Live, and what their files hold; of mysql only what leaves the database
 // the same.
 func (c Config) WithLive(next Config) Config {
 	if !sqlstore.SameDatabase(c.Segment.MySQL, next.Segment.MySQL) {

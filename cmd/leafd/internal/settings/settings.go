@@ -39,7 +39,7 @@ type Setting struct {
 	Words  []string // the values allowed, for text and lists; nil allows any
 	Offer  []string // values that completion offers where any is allowed
 	Secret bool     // never print it as it is
-	Live   bool     // a reload takes it (daemon.L2)
+	Live   bool     // a reload takes it
 	bounds bounds   // of numbers and durations
 	// to is the field that the value goes to; nil where a method of Config reads it.
 	to func(c *Config) any

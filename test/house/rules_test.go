@@ -1,0 +1,152 @@
+package house
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The table of rules, and what it is compared with.
+const (
+	rulesPage   = "docs/ARCHITECTURE.md"
+	mutantsFile = "test/chaos/mutants/mutants.go"
+	modelsFile  = "spec/runs.tsv"
+	exploreFile = "worker/explore_rules_test.go"
+)
+
+var (
+	// A rule is defined by its name, of two words or more, in a list of a comment.
+	ruleDefined = regexp.MustCompile(`^\s*//\t([a-z]+(?:-[a-z]+)+)  \S`)
+	ruleRow     = regexp.MustCompile("^\\| `([a-z-]+)` \\| .+ \\| `(.+)` \\| (.+) \\| (.+) \\|$")
+	testNamed   = regexp.MustCompile("`(Test\\w+)`")
+	testMade    = regexp.MustCompile(`^func (Test\w+)\(`)
+	breaksNamed = regexp.MustCompile(`(mutant|model)s? (\*[^;]+\*)`)
+	// numbered is a rule by package, letter and number, which says nothing to its reader.
+	numbered = regexp.MustCompile(`\b[a-z]+\.[A-Z]\d+\b`)
+)
+
+func TestRules(t *testing.T) {
+	require.Empty(t, wrongRules(t, os.DirFS("../..")))
+}
+
+// wrongRules returns where the table of rules and the rest of the tree differ.
+func wrongRules(t *testing.T, tree fs.FS) (wrong []string) {
+	t.Helper()
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	packages, tests, defined := map[string]bool{}, map[string]bool{}, map[string]string{}
+	files := map[string]string{}
+	walk(t, tree, func(file string, source []byte) {
+		files[file] = string(source)
+		if path.Ext(file) != ".go" {
+			return
+		}
+		packages[path.Base(path.Dir(file))] = true
+		for line := range strings.Lines(string(source)) {
+			if m := testMade.FindStringSubmatch(line); m != nil {
+				tests[m[1]] = true
+			}
+			if m := ruleDefined.FindStringSubmatch(line); m != nil {
+				if at, twice := defined[m[1]]; twice {
+					say("%s is defined in %s and in %s", m[1], at, file)
+				}
+				defined[m[1]] = file
+			}
+		}
+	})
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		for _, label := range numbered.FindAllString(files[file], -1) {
+			if of, _, _ := strings.Cut(label, "."); packages[of] {
+				say("%s speaks of %s, which is no name", file, label)
+			}
+		}
+	}
+	rows := map[string]bool{}
+	for line := range strings.Lines(files[rulesPage]) {
+		row := ruleRow.FindStringSubmatch(strings.TrimSpace(line))
+		if row == nil {
+			continue
+		}
+		name, file, without := row[1], row[2], row[4]
+		rows[name] = true
+		if defined[name] != file {
+			say("%s is in the table as kept in %s, and defined in %q", name, file, defined[name])
+		}
+		if len(testNamed.FindAllString(row[3], -1)) == 0 {
+			say("%s has no test", name)
+		}
+		for _, m := range testNamed.FindAllStringSubmatch(row[3]+without, -1) {
+			if !tests[m[1]] {
+				say("%s names %s, and there is no such test", name, m[1])
+			}
+		}
+		breaks := 0
+		if strings.Contains(without, "exploration") {
+			breaks++
+			if !strings.Contains(files[exploreFile], `"`+name+`"`) && !strings.Contains(files[exploreFile], `"`+name+`: `) {
+				say("%s is not taken out in %s", name, exploreFile)
+			}
+		}
+		for _, m := range breaksNamed.FindAllStringSubmatch(without, -1) {
+			for _, one := range strings.Split(strings.Trim(m[2], "*"), "*, *") {
+				breaks++
+				in, want := files[mutantsFile], `Name: "`+one+`"`
+				if m[1] == "model" {
+					in, want = "\n"+files[modelsFile], "\n"+strings.ReplaceAll(one, " ", "\t")+"\t"
+				}
+				if !strings.Contains(in, want) {
+					say("%s names the %s %s, and there is none", name, m[1], one)
+				}
+			}
+		}
+		if breaks == 0 && !testNamed.MatchString(without) {
+			say("%s has nothing that takes it out", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(defined)) {
+		if !rows[name] {
+			say("%s is defined in %s, and not in the table of %s", name, defined[name], rulesPage)
+		}
+	}
+	return wrong
+}
+
+func TestWrongRules(t *testing.T) {
+	const row = "| `two-words` | it holds | `a/a.go` | `TestA` | mutants *one*, *two*; model *m run*; exploration |\n"
+	right := map[string]string{
+		"a/a.go": "package a\n\n//\ttwo-words  It holds.\nvar a int\n", "a/a_test.go": "package a\n\nfunc TestA(t *testing.T) {\n",
+		rulesPage: row, mutantsFile: `Name: "one", Name: "two"`, modelsFile: "m\trun\tall\n", exploreFile: `"two-words": `,
+	}
+	for name, c := range map[string]struct {
+		file, text string
+		says       []string
+	}{
+		"right":             {"b.md", "strings.X9 and a-label", nil},
+		"defined twice":     {"b/b.go", "package b\n\n//\ttwo-words  Again.\n", []string{"two-words is defined in a/a.go and in b/b.go", `two-words is in the table as kept in a/a.go, and defined in "b/b.go"`}},
+		"defined nowhere":   {"a/a.go", "package a\n", []string{`two-words is in the table as kept in a/a.go, and defined in ""`}},
+		"not in the table":  {"b/b.go", "package b\n\n//\tother-words  More.\n", []string{"other-words is defined in b/b.go, and not in the table of " + rulesPage}},
+		"no such test":      {"a/a_test.go", "package a\n", []string{"two-words names TestA, and there is no such test"}},
+		"no such mutant":    {mutantsFile, `Name: "one"`, []string{"two-words names the mutant two, and there is none"}},
+		"no such model":     {modelsFile, "m\truns\tall\n", []string{"two-words names the model m run, and there is none"}},
+		"not explored":      {exploreFile, "", []string{"two-words is not taken out in " + exploreFile}},
+		"nothing breaks it": {rulesPage, "| `two-words` | it holds | `a/a.go` | none | - |\n", []string{"two-words has no test", "two-words has nothing that takes it out"}},
+		"a number":          {"b.md", "see a.X1", []string{"b.md speaks of a.X1, which is no name"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := fstest.MapFS{c.file: nil}
+			for file, text := range right {
+				tree[file] = &fstest.MapFile{Data: []byte(text)}
+			}
+			tree[c.file] = &fstest.MapFile{Data: []byte(c.text)}
+			require.Equal(t, c.says, wrongRules(t, tree))
+		})
+	}
+}
