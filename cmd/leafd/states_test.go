@@ -168,7 +168,7 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-// Each state of a daemon, as every reader tells it. LEAFDTEST_WRITE_STATES=1 writes docs/evidence/states.txt.
+// Each state of a daemon, as every reader tells it. LEAFDTEST_WRITE_STATES=1 writes docs/evidence/STATES.md and states.txt.
 func TestStates(t *testing.T) {
 	var mu sync.Mutex
 	rows := map[string]told{}
@@ -211,6 +211,13 @@ func TestStates(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.WriteFile("../../docs/evidence/states.txt", []byte(page.String()), 0o600))
+	list := "# States\n\nEach state that `TestStates` brings real daemons into, with `/readyz` and the condition that log, webhook, `/readyz`, STATUS, page, doctor and CLI name alike; " +
+		"[states.txt](states.txt) has the words of each.\n\n"
+	for _, state := range order[1:] {
+		ready, _, _ := strings.Cut(rows[state].ready, " ")
+		list += fmt.Sprintf("- %s: %s `%s`\n", state, ready, rows[state].code)
+	}
+	require.NoError(t, os.WriteFile("../../docs/evidence/STATES.md", []byte(list), 0o600))
 }
 
 func keysOf(rows map[string]told) (all []string) {
