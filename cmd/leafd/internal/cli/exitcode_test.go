@@ -69,6 +69,7 @@ func TestUsageMistakes(t *testing.T) {
 		{"too many arguments", []string{"version", "now"}, []string{`and got ["now"]`}},
 		{"too few arguments", []string{"id", "decode"}, []string{"and got no argument"}},
 		{"output", []string{"version", "-o", "yaml"}, []string{"--output", "want text or json"}},
+		{"no time", []string{"worker", "list", "--zk", "127.0.0.1:1", "--timeout", "0s"}, []string{"--timeout", "more than 0s"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

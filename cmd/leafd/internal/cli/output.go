@@ -45,8 +45,25 @@ func (*outputForm) Type() string { return "string" }
 
 // timeoutFlag adds --timeout, 10s where it isn't given.
 func timeoutFlag(cmd *cobra.Command, to *time.Duration, usage string) {
-	cmd.Flags().DurationVar(to, "timeout", 10*time.Second, usage)
+	*to = 10 * time.Second
+	cmd.Flags().Var((*timeout)(to), "timeout", usage)
 }
+
+// timeout is a time-out as a flag: within none nothing can be asked.
+type timeout time.Duration
+
+func (t *timeout) String() string { return time.Duration(*t).String() }
+
+func (t *timeout) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("want a time such as 10s, more than 0s")
+	}
+	*t = timeout(d)
+	return nil
+}
+
+func (*timeout) Type() string { return "duration" }
 
 // show prints v for programs, or text for people.
 func (a *app) show(output string, v any, text func(w io.Writer) error) error {
