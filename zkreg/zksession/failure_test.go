@@ -178,9 +178,10 @@ func TestOneOfThreeHangs(t *testing.T) {
 	}
 	e.Serving(t)
 	e.Servers[e.Leader(t)].Kill(t)
-	require.NoError(t, s.Sync(within(t, patience), "/"))
-	_, err := set(within(t, patience), s, "/mine", []byte("x"), -1)
-	require.NoError(t, err)
+	require.Eventually(t, func() bool { // a write is sent once, and a new leader steps down where the follower comes late
+		_, err := set(within(t, patience), s, "/mine", []byte("x"), -1)
+		return err == nil
+	}, patience, time.Millisecond)
 	_, stat, err := s.Get(within(t, patience), "/mine")
 	require.NoError(t, err)
 	require.Equal(t, id, stat.EphemeralOwner)
