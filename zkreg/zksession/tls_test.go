@@ -30,8 +30,8 @@ func TestTLS(t *testing.T) {
 		"another name":                 {server: open.SecureAddrByIP(), files: plainfile.TLSFiles{CA: open.CA}, wants: "doesn't contain any IP SANs"},
 		"a port without TLS":           {server: open.Addr(), files: plainfile.TLSFiles{CA: open.CA}, wants: "TLS"},
 		"certificate asked for":        {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA, Cert: closed.Cert, Key: closed.Key}},
-		"certificate asked for, none":  {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA}, wants: "certificate"},
-		"certificate asked for, wrong": {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA, Cert: closed.OtherCert, Key: closed.OtherKey}, wants: "certificate"},
+		"certificate asked for, none":  {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA}, wants: "TLS: remote error"},
+		"certificate asked for, wrong": {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA, Cert: closed.OtherCert, Key: closed.OtherKey}, wants: "TLS: remote error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openTest(t, secure(test.server, test.files))
