@@ -119,7 +119,7 @@ func TestZooKeeperOverTLS(t *testing.T) {
 	server := zookeepertest.StartTLS(t, true)
 	c := &cluster{t: t, servers: []string{server.SecureAddr()}, root: "/leaf"}
 	o := newOnlooker(t, server.Server, c.root)
-	client := []string{"--zk-tls-cert", server.Cert, "--zk-tls-key", server.Key}
+	client := []string{"--zk-tls-cert", server.Cert}
 	c.init(append(client, "--zk-tls-ca", server.CA)...)
 	l := c.machine(append(client, "--zk-tls-ca", server.CA)...).ready(frequent()...)
 	require.Equal(t, []string{l.addr}, o.live())

@@ -39,7 +39,8 @@ func TestListenersOfADaemon(t *testing.T) {
 	m := newMachine(t)
 	public, admin := filepath.Join(m.dir, "leafd.sock"), filepath.Join(m.dir, "admin.sock")
 	token := clitest.WriteFile(t, "token", clitest.AdminToken+"\n")
-	args := []string{"--listen-unix", public, "--admin-listen", "unix:" + admin, "--admin-token-file", token, "--log-level", "error", tune("SegmentWait", "10s")}
+	m.socket = public
+	args := []string{"--admin-listen", "unix:" + admin, "--admin-token-file", token, "--log-level", "error", tune("SegmentWait", "10s")}
 	l := m.ready(args...)
 
 	for path, status := range map[string]int{"/api/snowflake/get/x": 200, "/metrics": 404, "/debug/pprof/heap": 404, "/api/segments": 404, "/api/worker": 200} {
@@ -80,7 +81,8 @@ func TestListenersOfADaemon(t *testing.T) {
 
 	// A second daemon neither gets the sockets nor disturbs them.
 	other := newMachine(t)
-	second := other.start("--listen-unix", public)
+	other.socket = public
+	second := other.start()
 	require.Equal(t, cli.ExitFailure, second.ExitCode())
 	require.Contains(t, second.Log(), "another process has this unix socket")
 	require.Len(t, strings.Fields(leafd(t, "id", "next", "--url", "unix:"+public).OK(t)), 1)
@@ -170,8 +172,9 @@ func TestTLSOfADaemon(t *testing.T) {
 	aliceCert, aliceKey := certtest.Write(t, m.dir, "alice.crt", alice.Cert), certtest.Write(t, m.dir, "alice.key", alice.Key)
 	token := clitest.WriteFile(t, "token", clitest.AdminToken)
 	adminAddr := freeAddress(t)
+	m.socket = filepath.Join(m.dir, "s")
 	l := m.start("--tls-cert", cert, "--tls-key", key, "--tls-client-ca", certtest.Write(t, m.dir, "clients.crt", clients.PEM),
-		"--admin-listen", adminAddr, "--admin-token-file", token, "--listen-unix", filepath.Join(m.dir, "s"))
+		"--admin-listen", adminAddr, "--admin-token-file", token)
 	l.awaitLog("issuing snowflake IDs")
 	url := "https://" + l.addr
 

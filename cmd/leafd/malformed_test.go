@@ -63,7 +63,8 @@ func TestMalformedRequests(t *testing.T) {
 	m := newMachine(t)
 	public, admin := filepath.Join(m.dir, "leafd.sock"), filepath.Join(m.dir, "admin.sock")
 	token := clitest.WriteFile(t, "token", clitest.AdminToken+"\n")
-	l := m.ready("--listen-unix", public, "--admin-listen", "unix:"+admin, "--admin-token-file", token, tune("ReadTimeout", "2s"), "--log-level", "debug")
+	m.socket = public
+	l := m.ready("--admin-listen", "unix:"+admin, "--admin-token-file", token, tune("ReadTimeout", "2s"), "--log-level", "debug")
 	operator := &outsider{t: t, pid: l.Pid(), socket: admin}
 	for _, tag := range []string{"good", "victim"} {
 		made, err := sendBy(t, overUnix(admin), "POST", "http://localhost/api/segments", clitest.AdminToken, `{"tag":"`+tag+`","step":"1000000"}`)

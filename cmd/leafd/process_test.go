@@ -87,6 +87,7 @@ type machine struct {
 	peers  time.Duration // settings.Tuning's PeerInterval
 	boot   string        // settings.Tuning's BootID
 	addr   string        // its daemons' address; empty: a free one each time
+	socket string        // the unix socket that they listen on as well; empty: none
 	zk     []string      // arguments that name its ZooKeeper; none: standalone
 	// prepare changes the command of a daemon before it is started; nil: nothing.
 	prepare func(*exec.Cmd)
@@ -191,7 +192,11 @@ func (m *machine) start(args ...string) *child {
 	if addr == "" {
 		addr = freeAddress(m.t)
 	}
-	all := slices.Concat([]string{"serve", "--listen", addr, "--data-dir", m.dataDir()}, m.zk, args)
+	listen := addr
+	if m.socket != "" {
+		listen += ",unix:" + m.socket
+	}
+	all := slices.Concat([]string{"serve", "--listen", listen, "--data-dir", m.dataDir()}, m.zk, args)
 	flags, tuning := m.tuned(all)
 	d, err := proctest.StartDaemon(proctest.Config{Command: append([]string{os.Args[0]}, flags...), Env: append(m.env(), tuningVariable+"="+tuning), Address: addr, Prepare: m.prepare})
 	require.NoError(m.t, err)

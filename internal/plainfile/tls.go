@@ -11,7 +11,7 @@ import (
 type TLSFiles struct {
 	CA   string // certificates of the authorities that sign the servers'; empty: the system's
 	Cert string // our own certificate, with those that lead to the authority; empty: none
-	Key  string // its private key; with Cert, or neither
+	Key  string // its private key; with Cert, or neither; it may be the same file
 }
 
 // Config returns the settings of a client: TLS 1.2 at least, and the name that a server is
@@ -42,6 +42,9 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 			return nil, fmt.Errorf("its key: %w", err)
 		}
 		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil && f.Key == f.Cert {
+			return nil, fmt.Errorf("want a certificate and its key in %s: %w", f.Cert, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("certificate %s with key %s: %w", f.Cert, f.Key, err)
 		}

@@ -15,10 +15,9 @@ type TLSServer struct {
 
 	// PEM files, gone with the test.
 	CA        string // of the authority that signed what follows, and the server's certificate
-	Cert, Key string // of a client
+	Cert      string // of a client, with its key
 	OtherCA   string // of an authority that signed nothing of this server
-	OtherCert string // of a client, signed by it
-	OtherKey  string
+	OtherCert string // of a client, signed by it, with its key
 }
 
 // SecureAddr returns the host:port for TLS, with the name in the certificate.
@@ -34,16 +33,16 @@ func StartTLS(t testing.TB, clientCert bool) *TLSServer {
 	t.Helper()
 	skipInShort(t)
 	directory := t.TempDir()
-	client := func(name string) (signer *certtest.Authority, ca, cert, key string) {
+	client := func(name string) (signer *certtest.Authority, ca, cert string) {
 		signer = certtest.New(t, name)
 		pair := signer.Issue(t, "client")
 		file := func(kind string, text []byte) string { return certtest.Write(t, directory, name+"-"+kind+".pem", text) }
-		return signer, file("ca", signer.PEM), file("client", pair.Cert), file("key", pair.Key)
+		return signer, file("ca", signer.PEM), file("client", append(pair.Cert, pair.Key...))
 	}
 	s := &TLSServer{}
 	var signer *certtest.Authority
-	_, s.OtherCA, s.OtherCert, s.OtherKey = client("other")
-	signer, s.CA, s.Cert, s.Key = client("ours")
+	_, s.OtherCA, s.OtherCert = client("other")
+	signer, s.CA, s.Cert = client("ours")
 	pair := signer.Issue(t, "server", func(template *x509.Certificate) { template.IPAddresses = nil })
 	port, err := freePort()
 	must(t, err)

@@ -24,14 +24,14 @@ func TestTLS(t *testing.T) {
 		wants  string // of the error; empty: it works
 	}{
 		"right":                        {server: open.SecureAddr(), files: plainfile.TLSFiles{CA: open.CA}},
-		"with a certificate unasked":   {server: open.SecureAddr(), files: plainfile.TLSFiles{CA: open.CA, Cert: open.Cert, Key: open.Key}},
+		"with a certificate unasked":   {server: open.SecureAddr(), files: plainfile.TLSFiles{CA: open.CA, Cert: open.Cert, Key: open.Cert}},
 		"another authority":            {server: open.SecureAddr(), files: plainfile.TLSFiles{CA: open.OtherCA}, wants: "certificate signed by unknown authority"},
 		"the system's authorities":     {server: open.SecureAddr(), wants: "certificate signed by unknown authority"},
 		"another name":                 {server: open.SecureAddrByIP(), files: plainfile.TLSFiles{CA: open.CA}, wants: "doesn't contain any IP SANs"},
 		"a port without TLS":           {server: open.Addr(), files: plainfile.TLSFiles{CA: open.CA}, wants: "TLS"},
-		"certificate asked for":        {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA, Cert: closed.Cert, Key: closed.Key}},
+		"certificate asked for":        {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA, Cert: closed.Cert, Key: closed.Cert}},
 		"certificate asked for, none":  {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA}, wants: "TLS: remote error"},
-		"certificate asked for, wrong": {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA, Cert: closed.OtherCert, Key: closed.OtherKey}, wants: "TLS: remote error"},
+		"certificate asked for, wrong": {server: closed.SecureAddr(), files: plainfile.TLSFiles{CA: closed.CA, Cert: closed.OtherCert, Key: closed.OtherCert}, wants: "TLS: remote error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openTest(t, secure(test.server, test.files))

@@ -22,7 +22,6 @@ func TestDefaults(t *testing.T) {
 		Snowflake: settings.Snowflake{On: true, Layout: snowflake.DefaultLayout()},
 		Segment:   settings.Segment{On: true, Guard: "prefer", Regressed: "move"},
 		Clock:     settings.Clock{StartupTimeout: 30 * time.Second, Threshold: 5 * time.Second, Estimator: clock.Median},
-		HTTP:      settings.HTTP{MaxConnections: 65_536},
 		Limits:    settings.Limits{MaxBatch: 10_000, MaxRange: 100_000},
 		Log:       settings.Log{Level: "info"},
 		Tuning:    settings.Tuning{ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second},

@@ -29,15 +29,19 @@ func TestListenSettings(t *testing.T) {
 		{"none", nil, "", "", func(t *testing.T, cfg settings.Config) {
 			require.Empty(t, cfg.Listen.Unix+cfg.Listen.Admin+cfg.Listen.TLS.Cert)
 		}},
-		{"unix socket", []string{"--listen-unix", "/run/leafd.sock"}, "", "", func(t *testing.T, cfg settings.Config) {
-			require.Equal(t, "/run/leafd.sock", cfg.Listen.Unix)
+		{"unix socket", []string{"--listen", "127.0.0.1:8080,unix:/run/leafd.sock"}, "", "", func(t *testing.T, cfg settings.Config) {
+			require.Equal(t, "unix:/run/leafd.sock", cfg.Listen.Unix)
 			require.Equal(t, "127.0.0.1:8080", cfg.Listen.Advertise, "the identity is the TCP address")
 			require.Equal(t, "127.0.0.1:8080", cfg.Node)
 		}},
-		{"unix socket as an address", []string{"--listen-unix", "unix:/run/leafd.sock"}, "", "", func(t *testing.T, cfg settings.Config) {
-			require.Equal(t, "/run/leafd.sock", cfg.Listen.Unix)
+		{"unix socket first", []string{"--listen", "unix:/run/leafd.sock, 127.0.0.1:8080"}, "", "", func(t *testing.T, cfg settings.Config) {
+			require.Equal(t, "unix:/run/leafd.sock", cfg.Listen.Unix)
+			require.Equal(t, "127.0.0.1:8080", cfg.Listen.Address)
 		}},
-		{"unix socket for listen", []string{"--listen", "unix:/run/leafd.sock"}, "want host:port", "", nil},
+		{"unix socket alone", []string{"--listen", "unix:/run/leafd.sock"}, "want host:port beside the unix socket", "", nil},
+		{"two unix sockets", []string{"--listen", "unix:/run/a,unix:/run/b"}, "at most one unix socket", "", nil},
+		{"two addresses", []string{"--listen", "127.0.0.1:8080,127.0.0.2:8080"}, "one address", "", nil},
+		{"nothing after the comma", []string{"--listen", "127.0.0.1:8080,"}, "want host:port", "", nil},
 		{"hosts", []string{"--listen", "localhost:8080", "--admin-listen", "127.0.0.1:8081", "--allow-host", "a.example, b.example"}, "", "", func(t *testing.T, cfg settings.Config) {
 			name, err := os.Hostname()
 			require.NoError(t, err)
@@ -45,11 +49,11 @@ func TestListenSettings(t *testing.T) {
 		}},
 		{"host with a scheme", []string{"--allow-host", "a,http://b"}, "names alone", "", nil},
 		{"host with a port", []string{"--allow-host", "a:80"}, "names alone", "", nil},
-		{"abstract socket", []string{"--listen-unix", "@leafd"}, "abstract", "", nil},
+		{"abstract socket", []string{"--listen", ":8080,unix:@leafd"}, "abstract", "", nil},
 		{"admin on TCP", []string{"--admin-listen", "127.0.0.1:8081"}, "", "", nil},
 		{"admin on TCP for everybody", []string{"--admin-listen", ":8081"}, "", "", nil},
 		{"admin on unix", []string{"--admin-listen", "unix:/run/admin.sock"}, "", "", nil},
-		{"admin on the same socket", []string{"--admin-listen", "unix:/run/s", "--listen-unix", "/run/s"}, "another address than that of listen-unix", "", nil},
+		{"admin on the same socket", []string{"--admin-listen", "unix:/run/s", "--listen", ":8080,unix:/run/s"}, "another address than that of listen", "", nil},
 		{"admin on the same port", []string{"--admin-listen", "127.0.0.1:8080"}, "another address than that of listen", "", nil},
 		{"Redis on the same port", []string{"--listen-redis", "127.0.0.1:8080"}, "another address than that of listen", "", nil},
 		{"admin on the port of Redis", []string{"--admin-listen", "127.0.0.1:6379", "--listen-redis", "127.0.0.1:6379"}, "another address than that of listen-redis", "", nil},

@@ -56,7 +56,7 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 		b.json("doctor.json", append(examination(doctor.SettingsResults(cfg, nil)), checks.Run(cmd.Context())...).json())
 		if !cmd.Flags().Changed("url") {
 			if via.url = cfg.URL(); cfg.Listen.Unix != "" {
-				via.url = settings.UnixScheme + cfg.Listen.Unix
+				via.url = cfg.Listen.Unix
 			}
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), 2*timeout)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/test/certtest"
 	"github.com/leafd/leafd/test/clitest"
 )
 
@@ -33,6 +34,7 @@ func TestLoopbackIsNoAddressForOthers(t *testing.T) {
 func TestZooKeeperSettingsRefused(t *testing.T) {
 	t.Parallel()
 	missing := t.TempDir() + "/missing"
+	pair := certtest.New(t, "ca").Issue(t, "leafd")
 	for name, tc := range map[string]struct {
 		args []string
 		says string
@@ -51,9 +53,10 @@ func TestZooKeeperSettingsRefused(t *testing.T) {
 		"no auth file":          {[]string{"--zk-auth-file", missing}, "zk-auth-file"},
 		"no CA file":            {[]string{"--zk-tls-ca", missing}, "zk-tls-ca"},
 		"a CA that is none":     {[]string{"--zk-tls-ca", clitest.WriteFile(t, "ca", "nothing")}, "PEM"},
-		"certificate alone":     {[]string{"--zk-tls-ca", "system", "--zk-tls-cert", missing}, "want zk-tls-key"},
-		"key alone":             {[]string{"--zk-tls-ca", "system", "--zk-tls-key", missing}, "want zk-tls-cert"},
-		"certificate, no TLS":   {[]string{"--zk-tls-cert", missing, "--zk-tls-key", missing}, "plain"},
+		"no certificate file":   {[]string{"--zk-tls-ca", "system", "--zk-tls-cert", missing}, "no such file"},
+		"certificate alone":     {[]string{"--zk-tls-ca", "system", "--zk-tls-cert", clitest.WriteFile(t, "cert", string(pair.Cert))}, "--zk-tls-cert is"},
+		"key alone":             {[]string{"--zk-tls-ca", "system", "--zk-tls-cert", clitest.WriteFile(t, "key", string(pair.Key))}, "want a certificate and its key in"},
+		"certificate, no TLS":   {[]string{"--zk-tls-cert", missing}, "plain"},
 		"lease too short":       {[]string{"--lease", "59s"}, "want 1m to 8760h"},
 		"lease and thresholds":  {[]string{"--lease", "1m", "--clock-threshold", "30s"}, "--lease is 1m0s: want at least 6s more than twice clock-threshold, which is 30s"},
 		"no truth":              {[]string{"--release-on-stop=yes"}, `--release-on-stop is "yes": want true or false`},

@@ -35,42 +35,41 @@ func OpenFiles() (uint64, error) {
 	return uint64(limit.Cur), nil //nolint:unconvert // its type differs by system
 }
 
-// Connections returns how many of the wanted connections a daemon takes that may have so
-// many files open, and use that memory. It keeps:
+// Connections returns how many connections a daemon takes that may have so many files open, and
+// use that memory: server.DefaultMaxConns, or fewer. It keeps:
 //
 //  1. Connections and what is kept from them are never more than the files: a
 //     crowd of clients doesn't keep the daemon from its record, ZooKeeper or database.
 //  2. Connections take half of the memory at most, and no fewer than leastConnections
 //     are taken.
-func Connections(wanted int, files uint64, memory Memory) (int, error) {
+func Connections(files uint64, memory Memory) (int, error) {
 	if files < LeastFiles {
 		return 0, fmt.Errorf("%d files may be open at once, and leafd needs %d: raise LimitNOFILE of the unit, or ulimit -n", files, LeastFiles)
 	}
+	most := uint64(server.DefaultMaxConns)
 	if memory.Bytes > 0 {
-		wanted = min(wanted, max(leastConnections, int(min(memory.Bytes/2/server.ConnBytes, math.MaxInt32))))
+		most = min(most, max(leastConnections, memory.Bytes/2/server.ConnBytes))
 	}
-	return min(wanted, int(min(files, math.MaxInt32))-ReservedFiles), nil
+	return int(min(most, files-ReservedFiles)), nil
 }
 
-// connections is Connections for this process, with a warning where they are fewer than
-// the settings want.
+// connections is Connections for this process, with a warning where the files make them fewer.
 func (d *daemon) connections() (int, error) {
-	wanted := d.cfg.HTTP.MaxConnections
 	files, err := OpenFiles()
 	if err != nil {
 		return 0, fmt.Errorf("reading the limit of open files: %w", err)
 	}
-	n, err := Connections(wanted, files, d.memory)
+	n, err := Connections(files, d.memory)
 	if err != nil {
 		return 0, settings.AsUsage(err)
 	}
-	if n < wanted {
+	if n < server.DefaultMaxConns {
 		line := d.log.Info()
-		if most, _ := Connections(wanted, math.MaxUint64, d.memory); n < most { // files enough are no error
+		if most, _ := Connections(math.MaxUint64, d.memory); n < most { // files enough are no error
 			line = d.log.Warn()
 		}
 		line.Int("max_connections", n).Uint64("memory", d.memory.Bytes).Uint64("open_files", files).
-			Msgf("%d connections at most, and not the %d of max-connections: they take half of %s, and leafd keeps %d of %d open files for itself; raise LimitNOFILE of the unit, or ulimit -n", n, wanted, d.memory, ReservedFiles, files)
+			Msgf("%d connections at most, of %d that leafd can take: they use half of %s, and leafd keeps %d of %d open files for itself; raise LimitNOFILE of the unit, or ulimit -n", n, server.DefaultMaxConns, d.memory, ReservedFiles, files)
 	}
 	return n, nil
 }

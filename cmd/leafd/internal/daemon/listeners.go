@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 
@@ -43,32 +44,32 @@ func (d *daemon) openListeners(ctx context.Context) error {
 		}
 	}
 	line := d.log.Info()
+	inherited := maps.Clone(d.deps.Inherited)
 	for i, l := range []struct {
-		setting, address string
-		surface          server.Surface
+		field, address string
+		surface        server.Surface
 	}{
 		{"listen", d.cfg.Listen.Address, server.Public},
-		{"listen-redis", d.cfg.Listen.Redis, server.Redis},
-		{"admin-listen", d.cfg.Listen.Admin, server.Admin},
-		{"listen-unix", d.cfg.Listen.Unix, server.Public},
+		{"listen_redis", d.cfg.Listen.Redis, server.Redis},
+		{"admin_listen", d.cfg.Listen.Admin, server.Admin},
+		{"listen_unix", d.cfg.Listen.Unix, server.Public},
 	} {
-		ln, err := d.deps.Inherited[l.surface.String()], error(nil)
+		ln, err := inherited[l.surface.String()], error(nil)
+		delete(inherited, l.surface.String())
 		switch {
-		case l.setting == "listen-unix" && l.address != "":
-			ln, err = listenUnix(ctx, l.address)
-		case l.setting == "listen-unix", ln == nil && l.address == "":
+		case ln == nil && l.address == "":
 			continue
 		case ln == nil:
 			ln, err = listenAt(ctx, l.address)
 		}
 		if err != nil {
-			return fmt.Errorf("listening on %s (--%s): %w", l.address, l.setting, err)
+			return fmt.Errorf("listening on %s: %w", l.address, err)
 		}
 		if i == 0 {
 			d.listener = ln
 		}
 		d.opened = append(d.opened, opened{d.secured(ln), l.surface})
-		line = line.Stringer(strings.ReplaceAll(l.setting, "-", "_"), ln.Addr())
+		line = line.Stringer(l.field, ln.Addr())
 	}
 	line.Int("max_connections", d.maxConns).Bool("tls", d.certificates != nil).Str("version", d.deps.Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
 	return nil

@@ -56,12 +56,12 @@ func TestConnections(t *testing.T) {
 		{math.MaxUint64, 1 << 20, leastConnections},
 		{1024, 512 << 20, 1024 - ReservedFiles},
 	} {
-		n, err := Connections(65_536, test.files, Memory{Bytes: test.memory})
+		n, err := Connections(test.files, Memory{Bytes: test.memory})
 		require.NoError(t, err)
 		require.Equal(t, test.want, n)
 		require.True(t, test.memory == 0 || n == leastConnections || uint64(n)*server.ConnBytes <= test.memory/2)
 	}
-	_, err := Connections(65_536, LeastFiles-1, Memory{})
+	_, err := Connections(LeastFiles-1, Memory{})
 	require.Error(t, err)
 }
 

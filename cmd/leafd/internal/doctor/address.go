@@ -25,11 +25,8 @@ import (
 func (p *Patient) listeners(ctx context.Context, r *report) {
 	holder, _ := cache.Holder(p.Cfg.DataDir) // the check of the lock tells why it is not known
 	of := p.Cfg.Listen
-	if of.Unix != "" {
-		of.Unix = settings.UnixScheme + of.Unix
-	}
 	for _, l := range []struct{ check, address string }{
-		{"listen", of.Address}, {"admin-listen", of.Admin}, {"listen-redis", of.Redis}, {"listen-unix", of.Unix},
+		{"listen", of.Address}, {"admin-listen", of.Admin}, {"listen-redis", of.Redis}, {"listen", of.Unix},
 	} {
 		if l.address == "" {
 			continue
@@ -39,7 +36,7 @@ func (p *Patient) listeners(ctx context.Context, r *report) {
 			r.OK(l.check, "%s can be had", l.address)
 		case holder != 0 && errors.Is(err, syscall.EADDRINUSE):
 			r.OK(l.check, "%s is held, and a daemon runs on this data directory, process %d", l.address, holder)
-			if l.check == "listen" {
+			if l.address == of.Address {
 				p.conditions(ctx, r)
 			}
 		case errors.Is(err, syscall.EACCES):

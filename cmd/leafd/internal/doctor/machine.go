@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
+	"github.com/leafd/leafd/server"
 )
 
 // ntp is the kernel's account of its clock, as adjtimex(2) has it.
@@ -43,21 +44,21 @@ func judgeNTP(r *report, state ntp, err error) {
 	}
 }
 
-// openFiles reports whether connections have as many files as the settings want.
+// openFiles reports whether there are files for as many connections as leafd can take.
 func (p *Patient) openFiles(_ context.Context, r *report) {
 	if files, err := daemon.OpenFiles(); err == nil {
-		judgeFiles(r, files, p.Cfg.HTTP.MaxConnections)
+		judgeFiles(r, files)
 	}
 }
 
-func judgeFiles(r *report, files uint64, connections int) {
+func judgeFiles(r *report, files uint64) {
 	const check = "open-files"
-	do := fmt.Sprintf("LimitNOFILE=%d in the unit, or ulimit -n", connections+daemon.ReservedFiles)
-	switch n, err := daemon.Connections(connections, files, daemon.Memory{}); {
+	do := fmt.Sprintf("LimitNOFILE=%d in the unit, or ulimit -n", server.DefaultMaxConns+daemon.ReservedFiles)
+	switch n, err := daemon.Connections(files, daemon.Memory{}); {
 	case err != nil:
 		r.Fail(check, err, do)
-	case n < connections:
-		r.Warn(check, fmt.Sprintf("%d files may be open at once, which is enough for %d connections and not for the %d of max-connections", files, n, connections), do)
+	case n < server.DefaultMaxConns:
+		r.Warn(check, fmt.Sprintf("%d files may be open at once, which is enough for %d connections and not for the %d that leafd can take", files, n, server.DefaultMaxConns), do)
 	default:
 		r.OK(check, "%d may be open at once, %d connections among them", files, n)
 	}

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -16,9 +15,6 @@ const resolveTimeout = 5 * time.Second
 
 // checkListen says what is wrong with an address to listen on; "" when nothing is.
 func checkListen(listen string) string {
-	if strings.HasPrefix(listen, UnixScheme) {
-		return "want host:port, where others reach this daemon; listen-unix serves on a unix socket as well"
-	}
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return "want host:port, such as 127.0.0.1:8080 or [::]:8080"

@@ -36,7 +36,7 @@ type Config struct {
 type Listen struct {
 	Address   string // host:port to serve on; port 0 takes a free one
 	Advertise string // ip:port that others reach us at; derived when not set
-	Unix      string // path of a unix socket to serve on too; empty: none
+	Unix      string // unix:/path of a unix socket to serve on too; empty: none
 	Redis     string // host:port or unix:/path of the Redis protocol; empty: none
 	Admin     string // host:port or unix:/path of the admin surface; empty: none
 	TLS       server.CertificateFiles
@@ -92,7 +92,6 @@ type Clock struct {
 
 // HTTP is how requests are served.
 type HTTP struct {
-	MaxConnections int // 16..1,000,000; the limit of open files may leave less
 	AdminTokenFile string
 	AdminToken     string // what AdminTokenFile holds, secret; empty: no administration over HTTP
 	TokensFile     string

@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"net"
+	"strings"
 )
 
 // Names that a socket unit gives its sockets (FileDescriptorName=).
@@ -27,8 +28,8 @@ func (c *Config) fillInherited(sockets map[string]net.Listener, v *Values) {
 	}
 	served := addr.String()
 	if v.Find("listen").source != FromDefault && c.Listen.Address != served {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("systemd's socket listens on %s, and listen is %s: the socket is served, and listen ignored", served, c.Listen.Address))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("systemd's socket listens on %s, and listen is %s: the socket is served, and that address ignored", served, c.Listen.Address))
 	}
 	c.Listen.Address = served
-	v.derive("listen", served)
+	v.derive("listen", strings.TrimSuffix(served+","+c.Listen.Unix, ","))
 }

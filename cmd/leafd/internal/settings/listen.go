@@ -31,18 +31,41 @@ func (c Config) URLOf(address string) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
+// fillListen reads --listen. A unix socket alone will not do: our identity, and where peers ask
+// for the clock, derive from the address.
+func (c *Config) fillListen(v *Values) {
+	if !v.good("listen") {
+		return
+	}
+	for part := range strings.SplitSeq(v.Text("listen"), ",") {
+		part = strings.TrimSpace(part)
+		field, why := &c.Listen.Address, ""
+		if path, unix := strings.CutPrefix(part, UnixScheme); unix {
+			field, why = &c.Listen.Unix, CheckSocketPath(path)
+		} else {
+			why = checkListen(part)
+		}
+		if *field != "" {
+			why = "want host:port[,unix:/path]: one address, and at most one unix socket"
+		}
+		if why != "" {
+			v.refuse("listen", why)
+			return
+		}
+		*field = part
+	}
+	if c.Listen.Address == "" {
+		v.refuse("listen", "want host:port beside the unix socket: that is where others reach this daemon")
+	}
+}
+
 // fillListeners checks the listeners beside --listen, and TLS.
 func (c *Config) fillListeners(v *Values) {
 	c.fillTLS(v)
 	if slices.ContainsFunc(splitNames(c.HTTP.AllowHost), func(name string) bool { return strings.ContainsAny(name, ":/@") }) {
 		v.refuse("allow-host", "want names alone, without http:// and without a port")
 	}
-	if c.Listen.Unix = strings.TrimPrefix(c.Listen.Unix, UnixScheme); c.Listen.Unix != "" {
-		if why := CheckSocketPath(c.Listen.Unix); why != "" {
-			v.refuse("listen-unix", why)
-		}
-	}
-	taken := map[string]string{UnixScheme + c.Listen.Unix: "listen-unix", c.Listen.Address: "listen"}
+	taken := map[string]string{c.Listen.Unix: "listen", c.Listen.Address: "listen"}
 	for _, l := range []struct{ name, address, example string }{
 		{"listen-redis", c.Listen.Redis, "127.0.0.1:6379"}, {"admin-listen", c.Listen.Admin, "127.0.0.1:8081"},
 	} {

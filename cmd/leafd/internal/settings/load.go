@@ -37,6 +37,7 @@ func (src Sources) Load(ctx context.Context, fs *pflag.FlagSet) (Config, *Values
 	cfg.fillZooKeeper(v)
 	cfg.checkRelations(v)
 	cfg.checkStore(v)
+	cfg.fillListen(v)
 	cfg.fillInherited(src.Inherited, v)
 	cfg.fillAddresses(ctx, v)
 	cfg.fillListeners(v)
@@ -125,13 +126,9 @@ func checkNode(node string) string {
 	return ""
 }
 
-// fillAddresses checks listen and advertise, and derives what was left empty.
+// fillAddresses checks advertise, and derives what was left empty.
 func (c *Config) fillAddresses(ctx context.Context, v *Values) {
 	if !v.good("listen", "advertise") {
-		return
-	}
-	if why := checkListen(c.Listen.Address); why != "" {
-		v.refuse("listen", why)
 		return
 	}
 	if c.Listen.Advertise != "" {

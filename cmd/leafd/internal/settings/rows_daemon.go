@@ -11,9 +11,10 @@ func addressSettings() []Setting {
 	return []Setting{
 		{
 			Name: "listen", Group: "Where the daemon is", Kind: kindText, Def: "127.0.0.1:8080",
-			to:    func(c *Config) any { return &c.Listen.Address },
-			Usage: "address to serve HTTP on, host:port",
-			More:  "An empty host or 0.0.0.0 is every address of the machine.",
+			// fillListen reads it.
+			Usage: "address to serve HTTP on, and perhaps a unix socket as well, host:port[,unix:/path]",
+			More: "An empty host or 0.0.0.0 is every address of the machine. The unix socket answers what the address\n" +
+				"does, without TLS, to processes of its user and group (mode 0660).",
 		},
 		{
 			Name: "advertise", Kind: kindText,
@@ -46,13 +47,7 @@ func addressSettings() []Setting {
 func listenSettings() []Setting {
 	return []Setting{
 		{
-			Name: "listen-unix", Group: "More listeners, and TLS", Kind: KindFile,
-			to:    func(c *Config) any { return &c.Listen.Unix },
-			Usage: "unix socket to serve HTTP on as well, a path; empty: none",
-			More:  "It answers what the address of listen does, without TLS, to processes of its user and group (mode 0660).",
-		},
-		{
-			Name: "listen-redis", Kind: kindText,
+			Name: "listen-redis", Group: "More listeners, and TLS", Kind: kindText,
 			to:    func(c *Config) any { return &c.Listen.Redis },
 			Usage: "address to answer the Redis protocol on, host:port or unix:/path; empty: none",
 			More: "Clients of Redis get IDs there: INCR tag, LEAF.SEGMENT, LEAF.SNOWFLAKE, LEAF.DECODE (docs/API.md).\n" +
@@ -91,15 +86,7 @@ func listenSettings() []Setting {
 func httpSettings() []Setting {
 	return []Setting{
 		{
-			Name: "max-connections", Group: "HTTP", Kind: KindNumber, Def: "65536", bounds: numbers(16, 1_000_000),
-			to:    func(c *Config) any { return &c.HTTP.MaxConnections },
-			Usage: "most connections of clients at once, on listen, listen-unix and listen-redis together, 16 to 1000000; more get overloaded",
-			More: "Where the limit of open files (LimitNOFILE, ulimit -n) leaves less beside what the daemon needs for\n" +
-				"itself, or half of its memory (that of its control group, else the machine's) holds less, at 32 KiB\n" +
-				"each, it is that. admin-listen has 64 of its own, and health checks are always answered.",
-		},
-		{
-			Name: "admin-token-file", Kind: KindFile, Live: true,
+			Name: "admin-token-file", Group: "HTTP", Kind: KindFile, Live: true,
 			to:    func(c *Config) any { return &c.HTTP.AdminTokenFile },
 			Usage: "file with the token that changes of tags over HTTP need, 16 bytes or more; empty: none allowed",
 			More:  "Make it readable to the daemon alone.",

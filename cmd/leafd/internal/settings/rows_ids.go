@@ -61,12 +61,8 @@ func ZooKeeperSettings() []Setting {
 		{
 			Name: "zk-tls-cert", Kind: KindFile,
 			// fillZooKeeper reads it.
-			Usage: "file with our certificate for ZooKeeper, where it requires one",
-		},
-		{
-			Name: "zk-tls-key", Kind: KindFile,
-			// fillZooKeeper reads it.
-			Usage: "file with the key of zk-tls-cert",
+			Usage: "file with our certificate for ZooKeeper and its key, where it requires one",
+			More:  "One PEM file, as ZooKeeper's own PEM key store is. Make it readable to the daemon alone.",
 		},
 		{
 			Name: "lease", Kind: KindDuration, Def: "168h", bounds: durations(time.Minute, 8760*time.Hour),

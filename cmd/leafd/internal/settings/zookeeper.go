@@ -41,9 +41,8 @@ func (c *Config) fillSecurity(v *Values) {
 		c.warn(warning)
 		c.ZooKeeper.Auth = credentials
 	}
-	files := plainfile.TLSFiles{CA: v.Text("zk-tls-ca"), Cert: v.Text("zk-tls-cert"), Key: v.Text("zk-tls-key")}
+	files := plainfile.TLSFiles{CA: v.Text("zk-tls-ca"), Cert: v.Text("zk-tls-cert"), Key: v.Text("zk-tls-cert")}
 	switch {
-	case !v.together("zk-tls-cert", "zk-tls-key"):
 	case files.CA == "" && files.Cert != "":
 		v.refuse("zk-tls-cert", "want zk-tls-ca with it: without, the connection is plain")
 	case files.CA != "":
@@ -52,10 +51,14 @@ func (c *Config) fillSecurity(v *Values) {
 		}
 		conf, err := files.Config()
 		if err != nil {
-			v.refuse("zk-tls-ca", err.Error())
+			name := "zk-tls-ca"
+			if _, e := (plainfile.TLSFiles{CA: files.CA}).Config(); e == nil {
+				name = "zk-tls-cert"
+			}
+			v.refuse(name, err.Error())
 		}
 		c.ZooKeeper.TLS = conf
-		c.warnOfKey("zk-tls-key", files.Key)
+		c.warnOfKey("zk-tls-cert", files.Key)
 	}
 }
 
