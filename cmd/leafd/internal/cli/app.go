@@ -33,6 +33,9 @@ type app struct {
 	inherited map[string]net.Listener
 	notify    *daemon.Notifier
 	watchdog  time.Duration
+	// output and timeout are -o and --timeout of the command that runs.
+	output  outputForm
+	timeout time.Duration
 	// started tells that a command's own code was reached: what fails before
 	// it is the command line.
 	started bool
@@ -95,20 +98,22 @@ service reads; --config= reads no file.
 	return root
 }
 
-// explainArgs makes cmd and all below it say which arguments they take, where cobra only
-// counts them.
+// explainArgs makes cmd and all below it say which arguments they take, none where that isn't
+// set, where cobra only counts them.
 func explainArgs(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if check(cmd, args) == nil {
-				return nil
-			}
-			given := "no argument"
-			if len(args) > 0 {
-				given = fmt.Sprintf("%q", args)
-			}
-			return settings.Usagef("want %q, and got %s; see %s --help", cmd.UseLine(), given, cmd.CommandPath())
+	check := cmd.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
 		}
+		given := "no argument"
+		if len(args) > 0 {
+			given = fmt.Sprintf("%q", args)
+		}
+		return settings.Usagef("want %q, and got %s; see %s --help", cmd.UseLine(), given, cmd.CommandPath())
 	}
 	for _, sub := range cmd.Commands() {
 		explainArgs(sub)
@@ -169,6 +174,21 @@ func flagError(cmd *cobra.Command, err error) error {
 		text += settings.Hint(typed, names, "--")
 	}
 	return settings.Usagef("%s; see %s --help", text, cmd.CommandPath())
+}
+
+// command completes a command that reads the settings of these names, or all: run gets them, and
+// has -o for what it shows.
+func (a *app) command(cmd *cobra.Command, run func(ctx context.Context, cfg settings.Config, args []string) error, names ...string) *cobra.Command {
+	settings.AddFlags(cmd.Flags(), names...)
+	a.outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, err := a.config(cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), cfg, args)
+	}
+	return cmd
 }
 
 // cluster is the cluster that cfg names.

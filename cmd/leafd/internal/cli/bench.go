@@ -20,7 +20,7 @@ const benchTimeout = 10 * time.Second
 
 func (a *app) benchCmd() *cobra.Command {
 	cfg := loadtest.Config{Timeout: benchTimeout}
-	var mode, caFile, output string
+	var mode, caFile string
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Put a load on running daemons; latencies, errors, and whether an ID came twice",
@@ -49,7 +49,6 @@ asked for, or no request brought an ID. Refusals and a missed rate exit with 0.`
   leafd bench --mode segment --key leaf-segment-test -n 100 -o json
   leafd bench --mode segment --key leaf-segment-test -n 100000 --ranges
   leafd bench --url unix:/run/leafd/leafd.sock`,
-		Args: cobra.NoArgs,
 	}
 	fs := cmd.Flags()
 	settings.AddFlags(fs, listenNames...)
@@ -65,7 +64,7 @@ asked for, or no request brought an ID. Refusals and a missed rate exit with 0.`
 	fs.DurationVar(&cfg.Duration, "duration", 10*time.Second, "how long requests are sent")
 	fs.BoolVar(&cfg.Check, "check-unique", true, "compare the IDs that came with each other; =false for daemons of several clusters")
 	fs.StringVar(&caFile, "ca-file", "", "certificates to trust for https, PEM (default the system's)")
-	outputFlag(cmd, &output)
+	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg.Mode = loadtest.Mode(mode)
 		switch {
@@ -87,13 +86,13 @@ asked for, or no request brought an ID. Refusals and a missed rate exit with 0.`
 			}
 			cfg.URLs = []string{url}
 		}
-		return a.bench(cmd.Context(), cfg, output)
+		return a.bench(cmd.Context(), cfg)
 	}
 	return cmd
 }
 
 // bench puts a load on, until the first SIGINT or SIGTERM, and prints what it showed.
-func (a *app) bench(ctx context.Context, cfg loadtest.Config, output string) error {
+func (a *app) bench(ctx context.Context, cfg loadtest.Config) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cfg.Every, cfg.Progress = benchProgress(a.Stderr, cfg.Rate > 0)
@@ -104,6 +103,6 @@ func (a *app) bench(ctx context.Context, cfg loadtest.Config, output string) err
 	if err != nil {
 		return err
 	}
-	err = a.show(output, benchJSON(cfg, result), func(w io.Writer) error { return printBench(w, cfg, result) })
+	err = a.show(benchJSON(cfg, result), func(w io.Writer) error { return printBench(w, cfg, result) })
 	return errors.Join(err, result.Verdict())
 }

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +19,7 @@ func (a *app) clockCmd() *cobra.Command {
 }
 
 func (a *app) clockCheckCmd() *cobra.Command {
-	var output, peers string
-	var timeout time.Duration
+	var peers string
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Ask the live daemons for their clocks, and say whether a daemon would start with this one",
@@ -39,16 +38,9 @@ Exit codes: 0 the clock is fine, or no peer answered, or no majority says which 
 estimate; none without an answer), threshold_ms, estimator, asked, answered, and peers with
 address, node, worker_id, offset_ms and rtt_ms, or error.`,
 		Example: "  leafd clock check --zk 10.0.0.1:2181 --data-dir /var/lib/leafd\n  leafd clock check --peers 10.0.0.5:8080,10.0.0.6:8080",
-		Args:    cobra.NoArgs,
 	}
-	registryFlags(cmd, &timeout, "data-dir", "clock-threshold", "clock-estimator")
 	cmd.Flags().StringVar(&peers, "peers", "", "daemons to ask instead of those in ZooKeeper, host:port[,host:port]")
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := a.config(cmd)
-		if err != nil {
-			return err
-		}
+	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, _ []string) error {
 		named, why := settings.ParseServers(peers)
 		if why != "" {
 			return settings.Usagef("--peers: %s", why)
@@ -60,15 +52,14 @@ address, node, worker_id, offset_ms and rtt_ms, or error.`,
 		if err != nil {
 			return err
 		}
-		check, err := a.cluster(cfg, timeout).CheckClock(cmd.Context(), named, record)
+		check, err := a.cluster(cfg, a.timeout).CheckClock(ctx, named, record)
 		if err != nil {
 			return err
 		}
 		if warning := check.Warning(); warning != "" {
 			a.warn([]string{warning})
 		}
-		err = a.show(output, clockJSON(check), func(w io.Writer) error { return printClock(w, check) })
+		err = a.show(clockJSON(check), func(w io.Writer) error { return printClock(w, check) })
 		return errors.Join(err, check.Refusal())
-	}
-	return cmd
+	}, "data-dir", "clock-threshold", "clock-estimator")
 }

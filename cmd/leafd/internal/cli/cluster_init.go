@@ -15,8 +15,7 @@ import (
 )
 
 func (a *app) clusterInitCmd() *cobra.Command {
-	var output string
-	var timeout, longest time.Duration
+	var longest time.Duration
 	var fresh, yes bool
 	var addresses string
 	cmd := &cobra.Command{
@@ -42,19 +41,16 @@ one of other settings is an error. Neither needs --new.
 -o json prints one object: result (made, finished or already_there), and as leafd cluster
 status ` + clusterFields + `.`,
 		Example: "  leafd cluster init --zk 10.0.0.1:2181 --new --yes\n  leafd cluster init --zk 10.0.0.1:2181 --zk-root /orders --layout 41+5+5+12 --new --yes\n  leafd cluster init --zk 10.0.0.1:2181 --longest-lease 720h --new --yes",
-		Args:    cobra.NoArgs,
 	}
-	registryFlags(cmd, &timeout, "data-dir")
 	cmd.Flags().BoolVar(&fresh, "new", false, "your word that no daemon of a cluster is left in that root: it was never made, or all are gone for good")
 	cmd.Flags().StringVar(&addresses, "known-address", "", "daemons that are asked whether they know a cluster, host:port[,host:port]")
 	yesFlag(cmd, &yes)
-	outputFlag(cmd, &output)
 	cmd.Flags().DurationVar(&longest, "longest-lease", zkreg.DefaultLongestLease, "the longest --lease that a daemon of the cluster may have, 6h to 8760h; set once")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, _ []string) error {
 		if longest < worker.YoungLease || longest > mostLease {
 			return settings.Usagef("longest-lease is %s: want %s to %s", settings.Short(longest), settings.Short(worker.YoungLease), settings.Short(mostLease))
 		}
-		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
 			_, err := at.dir.Status(ctx)
 			if errors.Is(err, worker.ErrNoCluster) {
 				if err := mayBeNew(ctx, at, addresses); err != nil {
@@ -64,7 +60,7 @@ status ` + clusterFields + `.`,
 					return settings.AsUsage(fmt.Errorf("%w; --new makes one", err))
 				}
 				if !yes {
-					return a.plan(output, fmt.Sprintf("make a new cluster at %s: layout %s, epoch %d, longest lease %s. Its worker IDs begin at 0: a daemon of an earlier cluster that still runs, or starts again, issues the same IDs.",
+					return a.plan(fmt.Sprintf("make a new cluster at %s: layout %s, epoch %d, longest lease %s. Its worker IDs begin at 0: a daemon of an earlier cluster that still runs, or starts again, issues the same IDs.",
 						at.cfg.ZooKeeper.Root, at.cfg.Snowflake.Layout, at.cfg.Snowflake.Layout.Epoch, settings.Short(longest)), nil)
 				}
 			}
@@ -79,10 +75,9 @@ status ` + clusterFields + `.`,
 			if cmd.Flags().Changed("longest-lease") && s.LongestLease != longest {
 				return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, settings.Short(s.LongestLease), settings.Short(longest))
 			}
-			return a.show(output, InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence("%s", initSentence(at.cfg, result, s)))
+			return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence("%s", initSentence(at.cfg, result, s)))
 		})
-	}
-	return cmd
+	}, "data-dir")
 }
 
 // mayBeNew returns an error where a daemon of this machine, or at one of addresses, knows a cluster.

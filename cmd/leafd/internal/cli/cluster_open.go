@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,31 +49,25 @@ daemons are back and which are missing, and ends with exit code 2.`,
 
 // clusterWord completes a command by which an operator says something of the cluster.
 func (a *app) clusterWord(cmd *cobra.Command, do func(*zkreg.Directory, context.Context) (zkreg.Status, error), would, says func(zkreg.Status) string) *cobra.Command {
-	var output string
 	var yes bool
-	var timeout time.Duration
 	cmd.Long += "\n\n-o json prints one object with the fields\n" + clusterFields + "; without --yes\n" + planFields + "."
 	cmd.Example = "  leafd cluster " + cmd.Use + " --zk 10.0.0.1:2181\n  leafd cluster " + cmd.Use + " --zk 10.0.0.1:2181 --yes"
-	cmd.Args = cobra.NoArgs
-	registryFlags(cmd, &timeout, "clock-threshold", "data-dir")
 	yesFlag(cmd, &yes)
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, _ []string) error {
+		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
 			s, err := at.dir.Status(ctx)
 			switch {
 			case err != nil:
 				return err
 			case cmd.Use == "open" && s.Losses == 0:
-				return a.show(output, clusterJSON(at.cfg, s), sentence("Nothing to do: ZooKeeper has lost nothing."))
+				return a.show(clusterJSON(at.cfg, s), sentence("Nothing to do: ZooKeeper has lost nothing."))
 			case !yes:
-				return a.planOf(ctx, output, would(s), at, s)
+				return a.planOf(ctx, would(s), at, s)
 			}
 			if s, err = do(at.dir, ctx); err != nil {
 				return err
 			}
-			return a.show(output, clusterJSON(at.cfg, s), sentence("%s", says(s)))
+			return a.show(clusterJSON(at.cfg, s), sentence("%s", says(s)))
 		})
-	}
-	return cmd
+	}, "clock-threshold", "data-dir")
 }

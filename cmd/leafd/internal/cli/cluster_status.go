@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +15,7 @@ import (
 )
 
 func (a *app) clusterStatusCmd() *cobra.Command {
-	var output string
-	var timeout time.Duration
-	cmd := &cobra.Command{
+	return a.registryCommand(&cobra.Command{
 		Use:   "status",
 		Short: "Show what stands in the root, and whether the worker IDs are the ones it knows",
 		Long: `Show what stands in the cluster's root: its UUID, layout and epoch, where the worker IDs are
@@ -38,12 +35,8 @@ there are worker IDs, or a live one is not ready or gives no answer.
 daemons (worker_id, node, address, status: ready, degraded, not_ready or no_answer, code, message)
 and not_good, a list of what is wrong.`,
 		Example: "  leafd cluster status --zk 10.0.0.1:2181",
-		Args:    cobra.NoArgs,
-	}
-	registryFlags(cmd, &timeout)
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
+		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
 			s, err := at.dir.Status(ctx)
 			if err != nil {
 				return err
@@ -53,7 +46,7 @@ and not_good, a list of what is wrong.`,
 				return err
 			}
 			bad := inspect.NotGood(s, parentWords(s), daemons, a.wall())
-			err = a.show(output, StatusJSON{clusterJSON(at.cfg, s), daemons, bad}, printStatus([][]string{
+			err = a.show(StatusJSON{clusterJSON(at.cfg, s), daemons, bad}, printStatus([][]string{
 				{"FIELD", "VALUE"},
 				{"root", at.cfg.ZooKeeper.Root},
 				{"cluster", s.Cluster},
@@ -73,8 +66,7 @@ and not_good, a list of what is wrong.`,
 			}
 			return err
 		})
-	}
-	return cmd
+	})
 }
 
 // StatusJSON is a cluster with its daemons for programs.

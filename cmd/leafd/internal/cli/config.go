@@ -11,7 +11,6 @@ import (
 )
 
 func (a *app) configCmd() *cobra.Command {
-	var output string
 	var sample bool
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -20,11 +19,10 @@ func (a *app) configCmd() *cobra.Command {
 environment and the same file, and where each comes from: flag, env, file or default.
 Nothing is started. Passwords are not printed.`,
 		Example: "  leafd config --config /etc/leafd/leafd.yaml\n  leafd config --sample > leafd.yaml",
-		Args:    cobra.NoArgs,
 	}
 	settings.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&sample, "sample", false, "print a config file with every setting explained, and its default")
-	outputFlag(cmd, &output)
+	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if sample {
 			text, err := settings.Sample()
@@ -39,7 +37,7 @@ Nothing is started. Passwords are not printed.`,
 			return err
 		}
 		a.warn(cfg.Warnings)
-		return a.show(output, values.Public(), table(settingRows(values.Public())))
+		return a.show(values.Public(), table(settingRows(values.Public())))
 	}
 	return cmd
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +16,6 @@ import (
 )
 
 func (a *app) doctorCmd() *cobra.Command {
-	var output string
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether a daemon would start here and keep working, and say what to do",
@@ -43,21 +40,20 @@ another process, 5 no worker ID is left; else 1.
 -o json prints one object: status (ok, warn or fail), exit_code, first (what to do first, as
 check and do), and results, a list of check, status (skip, too), found and do.`,
 		Example: "  leafd doctor --config /etc/leafd/leafd.yaml\n  leafd doctor --zk 10.0.0.1:2181 -o json",
-		Args:    cobra.NoArgs,
 	}
 	settings.AddFlags(cmd.Flags())
-	timeoutFlag(cmd, &timeout, "longest that any one check may take")
-	outputFlag(cmd, &output)
+	a.timeoutFlag(cmd, "longest that any one check may take")
+	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
 		exam := examination(doctor.SettingsResults(cfg, err))
 		if err == nil {
-			p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: timeout}
+			p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: a.timeout}
 			exam = append(exam, p.Run(cmd.Context())...)
 		}
 		verdict := exam.verdict()
-		err = a.show(output, exam.json(), exam.print)
-		if err == nil && verdict != nil && output == outputText {
+		err = a.show(exam.json(), exam.print)
+		if err == nil && verdict != nil && a.output == outputText {
 			return inspect.Reword(verdict, "") // the last line has said it
 		}
 		return errors.Join(err, verdict)

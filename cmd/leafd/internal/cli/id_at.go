@@ -1,14 +1,15 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
 func (a *app) idAtCmd() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
+	return a.command(&cobra.Command{
 		Use:   "at TIME",
 		Short: "Print the first and the last ID of a moment, for range scans by time",
 		Long: `Print the first and the last snowflake ID that any worker can have issued in one
@@ -21,14 +22,7 @@ finds the rows of that time by their primary key.
 ` + momentHelp,
 		Example: "  leafd id at '2026-11-21 10:00'\n  leafd id at 2026-11-21 -o json",
 		Args:    cobra.ExactArgs(1),
-	}
-	settings.AddFlags(cmd.Flags(), "layout", "epoch")
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := a.config(cmd)
-		if err != nil {
-			return err
-		}
+	}, func(_ context.Context, cfg settings.Config, args []string) error {
 		from, until, err := parseMoment(args[0])
 		if err != nil {
 			return settings.AsUsage(err)
@@ -42,12 +36,11 @@ finds the rows of that time by their primary key.
 			return settings.AsUsage(err)
 		}
 		answer := jsonRange{From: from.String(), Until: until.String(), First: Decimal(first), Last: Decimal(last)}
-		return a.show(output, answer, table([][]string{
+		return a.show(answer, table([][]string{
 			{"FIRST", "LAST", "FROM (UTC)", "UNTIL (UTC)"},
 			{answer.First, answer.Last, answer.From, answer.Until},
 		}))
-	}
-	return cmd
+	}, "layout", "epoch")
 }
 
 // jsonRange is a range of IDs for programs, both ends included.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,7 @@ func (a *app) idCmd() *cobra.Command {
 }
 
 func (a *app) idDecodeCmd() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
+	return a.command(&cobra.Command{
 		Use:   "decode ID...",
 		Short: "Decode snowflake IDs",
 		Long: `Decode snowflake IDs: their time (UTC), worker, sequence and, where the layout
@@ -27,14 +27,7 @@ has one, datacenter. No daemon is asked.
 The layout is that of the settings, and has to be the one that the IDs were made with.`,
 		Example: "  leafd id decode 1234567890123456789 2124080377352974378",
 		Args:    cobra.MinimumNArgs(1),
-	}
-	settings.AddFlags(cmd.Flags(), "layout", "epoch")
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := a.config(cmd)
-		if err != nil {
-			return err
-		}
+	}, func(_ context.Context, cfg settings.Config, args []string) error {
 		ids, err := readIDs(args, cfg.Snowflake.Layout)
 		if err != nil {
 			return err
@@ -50,9 +43,8 @@ The layout is that of the settings, and has to be the one that the IDs were made
 			}
 			rows = append(rows, row)
 		}
-		return a.show(output, ids, table(rows))
-	}
-	return cmd
+		return a.show(ids, table(rows))
+	}, "layout", "epoch")
 }
 
 // jsonID is a decoded ID for programs. IDs are strings: JavaScript's numbers

@@ -15,20 +15,19 @@ import (
 
 func (a *app) idNextCmd() *cobra.Command {
 	var via remote
-	var tag, output string
+	var tag string
 	var n int
 	cmd := &cobra.Command{
 		Use:     "next",
 		Short:   "Get IDs from a running daemon",
 		Long:    `Get IDs from a running daemon, snowflake IDs or, with --tag, those of a segment tag.`,
 		Example: "  leafd id next\n  leafd id next -n 100 --tag leaf-segment-test",
-		Args:    cobra.NoArgs,
 	}
 	settings.AddFlags(cmd.Flags(), listenNames...)
 	via.flags(cmd.Flags())
 	cmd.Flags().StringVar(&tag, "tag", "", "segment tag to get IDs of, instead of snowflake IDs")
 	cmd.Flags().IntVarP(&n, "count", "n", 1, "how many IDs, at most the daemon's --max-batch")
-	outputFlag(cmd, &output)
+	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		target := "/api/snowflake/get/leafd"
 		switch {
@@ -51,7 +50,7 @@ func (a *app) idNextCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.show(output, ids, func(w io.Writer) error {
+		return a.show(ids, func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, strings.Join(ids.IDs, "\n"))
 			return printed(err)
 		})

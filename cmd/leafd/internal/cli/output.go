@@ -22,9 +22,9 @@ const (
 )
 
 // outputFlag adds -o, which is for people or for programs.
-func outputFlag(cmd *cobra.Command, to *string) {
-	*to = outputText
-	cmd.Flags().VarP((*outputForm)(to), "output", "o", "form of the output: text or json")
+func (a *app) outputFlag(cmd *cobra.Command) {
+	a.output = outputText
+	cmd.Flags().VarP(&a.output, "output", "o", "form of the output: text or json")
 	takes(cmd.Flags(), "output", outputText, outputJSON)
 }
 
@@ -44,9 +44,9 @@ func (f *outputForm) Set(form string) error {
 func (*outputForm) Type() string { return "string" }
 
 // timeoutFlag adds --timeout, 10s where it isn't given.
-func timeoutFlag(cmd *cobra.Command, to *time.Duration, usage string) {
-	*to = 10 * time.Second
-	cmd.Flags().Var((*timeout)(to), "timeout", usage)
+func (a *app) timeoutFlag(cmd *cobra.Command, usage string) {
+	a.timeout = 10 * time.Second
+	cmd.Flags().Var((*timeout)(&a.timeout), "timeout", usage)
 }
 
 // timeout is a time-out as a flag: within none nothing can be asked.
@@ -66,8 +66,8 @@ func (t *timeout) Set(text string) error {
 func (*timeout) Type() string { return "duration" }
 
 // show prints v for programs, or text for people.
-func (a *app) show(output string, v any, text func(w io.Writer) error) error {
-	if output == outputJSON {
+func (a *app) show(v any, text func(w io.Writer) error) error {
+	if a.output == outputJSON {
 		return printJSON(a.Stdout, v)
 	}
 	return text(a.Stdout)

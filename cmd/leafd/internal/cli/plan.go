@@ -29,7 +29,7 @@ func yesFlag(cmd *cobra.Command, to *bool) {
 }
 
 // plan shows what --yes would do and the daemons that it concerns, and returns the error that nothing was done.
-func (a *app) plan(output, would string, members []inspect.Member) error {
+func (a *app) plan(would string, members []inspect.Member) error {
 	rows := [][]string{{"STATE", "ID", "NODE", "ADDRESS", "FOUND"}}
 	missing := 0
 	for _, m := range members {
@@ -40,7 +40,7 @@ func (a *app) plan(output, would string, members []inspect.Member) error {
 		}
 		rows = append(rows, []string{state, idCell(m.WorkerID), cmp.Or(m.Node, "-"), cmp.Or(m.Address, "-"), m.Found})
 	}
-	err := a.show(output, PlanJSON{Would: would, Daemons: append([]inspect.Member{}, members...)}, func(w io.Writer) error {
+	err := a.show(PlanJSON{Would: would, Daemons: append([]inspect.Member{}, members...)}, func(w io.Writer) error {
 		if len(members) > 0 {
 			if err := printTable(w, rows); err != nil {
 				return err
@@ -56,7 +56,7 @@ func (a *app) plan(output, would string, members []inspect.Member) error {
 }
 
 // planOf is plan of what concerns the whole cluster.
-func (a *app) planOf(ctx context.Context, output, would string, at site, s zkreg.Status) error {
+func (a *app) planOf(ctx context.Context, would string, at site, s zkreg.Status) error {
 	var known []string
 	if record, err := inspect.LocalRecord(at.cfg.DataDir); err == nil && record != nil && record.Cluster == s.Cluster {
 		known = record.Peers
@@ -65,5 +65,5 @@ func (a *app) planOf(ctx context.Context, output, would string, at site, s zkreg
 	if err != nil {
 		return err
 	}
-	return a.plan(output, would, members)
+	return a.plan(would, members)
 }

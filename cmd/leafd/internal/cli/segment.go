@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,18 +35,14 @@ writes each change and its caller into its log, and serves the change at once.`,
 	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentForgetCmd())
 }
 
-// storeFlags adds the settings that say where the store is, and more.
-func storeFlags(cmd *cobra.Command, more ...string) {
-	settings.AddFlags(cmd.Flags(), append(more, "data-dir", "mysql", "mysql-password-file", "mysql-tls-ca")...)
+// storeCommand is command for one that has the settings that say where the store is, and ZooKeeper.
+func (a *app) storeCommand(cmd *cobra.Command, run func(ctx context.Context, cfg settings.Config, args []string) error, more ...string) *cobra.Command {
+	return a.command(cmd, run, slices.Concat(more, settings.ConnectionNames(), []string{"data-dir", "mysql", "mysql-password-file", "mysql-tls-ca"})...)
 }
 
-// withStore calls fn with the store that cmd's settings name; none is made.
-func (a *app) withStore(cmd *cobra.Command, fn func(ctx context.Context, store segment.Admin, cfg settings.Config) error) (err error) {
-	cfg, err := a.config(cmd)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
+// withStore calls fn with the store that cfg names; none is made.
+func (a *app) withStore(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, store segment.Admin) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	kept := cfg.Store(false)
 	if kept.Local() && len(cfg.ZooKeeper.Servers) == 0 { // as a start
@@ -61,14 +58,14 @@ func (a *app) withStore(cmd *cobra.Command, fn func(ctx context.Context, store s
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return fn(ctx, store, cfg)
+	return fn(ctx, store)
 }
 
 // withTable is withStore for a change that deleted-mark-stays is about. A store in --data-dir is one
 // daemon's own, with its marks beside it. Of a database that daemons share ZooKeeper alone
 // knows what they have used: the marks that are here may be of one of them, or of none.
-func (a *app) withTable(cmd *cobra.Command, fn func(ctx context.Context, t *segment.Table, cfg settings.Config) error) error {
-	return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
+func (a *app) withTable(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, t *segment.Table) error) error {
+	return a.withStore(ctx, cfg, func(ctx context.Context, store segment.Admin) error {
 		local := cfg.Store(false).Local()
 		return withMarks(cfg, local, func(marks *sqlstore.HighWater) error {
 			return a.cluster(cfg, storeTimeout).WithGuard(func(guard *zkreg.Guard) error {
@@ -89,7 +86,7 @@ func (a *app) withTable(cmd *cobra.Command, fn func(ctx context.Context, t *segm
 					}
 					return high, local, err
 				}
-				return fn(ctx, t, cfg)
+				return fn(ctx, t)
 			})
 		})
 	})

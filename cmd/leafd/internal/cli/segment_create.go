@@ -15,7 +15,6 @@ import (
 const defaultStep = 2000
 
 func (a *app) segmentCreateCmd() *cobra.Command {
-	var output string
 	var row segment.Row
 	cmd := &cobra.Command{
 		Use:   "create TAG",
@@ -27,12 +26,10 @@ share a database: say --max-id then, 1 for a tag that never existed.`,
 		Example: "  leafd segment create order --step 5000 --description 'order numbers'",
 		Args:    cobra.ExactArgs(1),
 	}
-	storeFlags(cmd, append(settings.ConnectionNames(), "listen", "tls-cert")...) // those two are for the line that tries it
 	cmd.Flags().Int64Var(&row.MaxID, "max-id", 0, "first ID of the tag (default: above all that is known, 1 for a new tag)")
 	cmd.Flags().Int64Var(&row.Step, "step", defaultStep, "smallest range that a daemon takes, about what the tag needs in 15 minutes")
 	cmd.Flags().StringVar(&row.Description, "description", "", "what the tag is for")
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return a.storeCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
 		row.Tag = args[0]
 		if err := segment.CheckRow(row); err != nil {
 			return settings.AsUsage(err)
@@ -44,14 +41,13 @@ share a database: say --max-id then, 1 for a tag that never existed.`,
 		if cmd.Flags().Changed("max-id") {
 			maxID = &row.MaxID
 		}
-		return a.withTable(cmd, func(ctx context.Context, t *segment.Table, cfg settings.Config) error {
+		return a.withTable(ctx, cfg, func(ctx context.Context, t *segment.Table) error {
 			row, err := t.Create(ctx, row, maxID)
 			if err != nil {
 				return err
 			}
-			return a.show(output, rowJSON(row), sentence("Created tag %q: its first ID is %d, its step %d. A running daemon serves it at the first request: curl %s/api/segment/get/%s",
+			return a.show(rowJSON(row), sentence("Created tag %q: its first ID is %d, its step %d. A running daemon serves it at the first request: curl %s/api/segment/get/%s",
 				row.Tag, row.MaxID, row.Step, cfg.URL(), url.PathEscape(row.Tag)))
 		})
-	}
-	return cmd
+	}, "listen", "tls-cert") // for the line that tries it
 }

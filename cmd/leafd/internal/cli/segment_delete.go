@@ -10,7 +10,6 @@ import (
 )
 
 func (a *app) segmentDeleteCmd() *cobra.Command {
-	var output string
 	var yes, unguarded bool
 	cmd := &cobra.Command{
 		Use:   "delete TAG --yes",
@@ -22,16 +21,14 @@ uses ZooKeeper nothing keeps max_id: say --unguarded then, and note it.`,
 		Example: "  leafd segment delete order --yes",
 		Args:    cobra.ExactArgs(1),
 	}
-	storeFlags(cmd, settings.ConnectionNames()...)
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, delete it")
 	cmd.Flags().BoolVar(&unguarded, "unguarded", false, "a database without --zk: its max_id is kept nowhere")
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return a.storeCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
 		tag := args[0]
 		if !yes {
 			return settings.Usagef("tag %q is not deleted: the store would forget which IDs it gave; say --yes to do it", tag)
 		}
-		return a.withTable(cmd, func(ctx context.Context, t *segment.Table, cfg settings.Config) error {
+		return a.withTable(ctx, cfg, func(ctx context.Context, t *segment.Table) error {
 			kept := "its max_id is kept beside the store: created again, the tag goes on above it"
 			switch {
 			case t.Guard != nil:
@@ -46,8 +43,7 @@ uses ZooKeeper nothing keeps max_id: say --unguarded then, and note it.`,
 			if err != nil {
 				return err
 			}
-			return a.show(output, rowJSON(row), sentence("Deleted tag %q, whose max_id was %d; %s. Running daemons see it when they fetch for the tag, or within an hour.", tag, row.MaxID, kept))
+			return a.show(rowJSON(row), sentence("Deleted tag %q, whose max_id was %d; %s. Running daemons see it when they fetch for the tag, or within an hour.", tag, row.MaxID, kept))
 		})
-	}
-	return cmd
+	})
 }

@@ -22,7 +22,7 @@ type ForgottenJSON struct {
 }
 
 func (a *app) segmentForgetCmd() *cobra.Command {
-	var output, prefix string
+	var prefix string
 	cmd := &cobra.Command{
 		Use:   "forget TAG | --prefix PREFIX",
 		Short: "Remove what is kept of deleted tags",
@@ -38,10 +38,8 @@ again, it may repeat IDs that it gave before.`,
 		Example: "  leafd segment forget --prefix sale-2026- --zk 10.0.0.1:2181 --mysql 'leafd:secret@tcp(10.0.0.9:3306)/leaf'",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	storeFlags(cmd, settings.ConnectionNames()...)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "all deleted tags whose names begin with this")
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return a.storeCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
 		if (len(args) == 1) == (prefix != "") {
 			return settings.Usagef("want a tag, or --prefix with the beginning of many")
 		}
@@ -49,17 +47,17 @@ again, it may repeat IDs that it gave before.`,
 		if prefix == "" {
 			chosen = func(tag string) bool { return tag == args[0] }
 		}
-		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
+		return a.withStore(ctx, cfg, func(bounded context.Context, store segment.Admin) error {
 			return withMarks(cfg, true, func(marks *sqlstore.HighWater) error {
 				return a.cluster(cfg, storeTimeout).WithGuard(func(guard *zkreg.Guard) error {
 					f := forgetting{guard: guard, marks: marks, highs: map[string]int64{}}
-					if err := f.find(ctx, store, chosen); err != nil {
+					if err := f.find(bounded, store, chosen); err != nil {
 						return err
 					}
 					if prefix == "" && f.inTable > 0 {
 						return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", args[0])
 					}
-					if err := f.forget(cmd.Context()); err != nil {
+					if err := f.forget(ctx); err != nil {
 						return err
 					}
 					list, said := []ForgottenJSON{}, [][]string{{"FORGOTTEN", "HIGH"}}
@@ -68,14 +66,13 @@ again, it may repeat IDs that it gave before.`,
 						said = append(said, []string{tag, Decimal(f.highs[tag])})
 					}
 					if len(list) == 0 {
-						return a.show(output, list, sentence("Nothing is kept of such a deleted tag."))
+						return a.show(list, sentence("Nothing is kept of such a deleted tag."))
 					}
-					return a.show(output, list, table(said))
+					return a.show(list, table(said))
 				})
 			})
 		})
-	}
-	return cmd
+	})
 }
 
 // forgetting removes what is kept of deleted tags. Tags that have a row are left out.

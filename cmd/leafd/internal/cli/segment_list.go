@@ -17,19 +17,14 @@ import (
 const marksAtOnce = 64
 
 func (a *app) segmentListCmd() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
+	return a.storeCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the tags",
 		Long: `List the tags, with max_id, the first ID not yet given to any daemon, and step, the smallest range
 that a daemon takes. With --zk also which daemon fetched the last range, and when. Times are UTC.`,
 		Example: "  leafd segment list --data-dir /var/lib/leafd -o json",
-		Args:    cobra.NoArgs,
-	}
-	storeFlags(cmd, settings.ConnectionNames()...)
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.withStore(cmd, func(ctx context.Context, store segment.Admin, cfg settings.Config) error {
+	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
+		return a.withStore(ctx, cfg, func(ctx context.Context, store segment.Admin) error {
 			rows, err := store.List(ctx)
 			if err != nil {
 				return err
@@ -54,10 +49,9 @@ that a daemon takes. With --zk also which daemon fetched the last range, and whe
 				}
 				lines = append(lines, line)
 			}
-			return a.show(output, list, table(lines))
+			return a.show(list, table(lines))
 		})
-	}
-	return cmd
+	})
 }
 
 // fetchedLast fills in what the high marks of the tags in list say.

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) segmentUpdateCmd() *cobra.Command {
-	var output, description string
+	var description string
 	var step, maxID int64
 	var force bool
 	cmd := &cobra.Command{
@@ -27,13 +27,11 @@ daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
 		Example: "  leafd segment update order --step 20000\n  leafd segment update order --max-id 5000000",
 		Args:    cobra.ExactArgs(1),
 	}
-	storeFlags(cmd, settings.ConnectionNames()...)
 	cmd.Flags().Int64Var(&step, "step", 0, "smallest range that a daemon takes")
 	cmd.Flags().StringVar(&description, "description", "", "what the tag is for")
 	cmd.Flags().Int64Var(&maxID, "max-id", 0, "where the next range begins")
 	cmd.Flags().BoolVar(&force, "force", false, "no ID at or above --max-id was ever issued")
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return a.storeCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
 		tag, set := args[0], cmd.Flags().Changed("max-id")
 		var newStep *int64
 		var newDescription *string
@@ -49,7 +47,7 @@ daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
 		if err := cmp.Or(segment.CheckMaxID(maxID, 0), segment.CheckChange(0, newStep, nil)); err != nil {
 			return settings.AsUsage(err)
 		}
-		return a.withTable(cmd, func(ctx context.Context, t *segment.Table, _ settings.Config) error {
+		return a.withTable(ctx, cfg, func(ctx context.Context, t *segment.Table) error {
 			if set {
 				_, err := t.SetMaxID(ctx, tag, maxID, force)
 				if errors.Is(err, segment.ErrLowersMaxID) {
@@ -70,8 +68,7 @@ daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
 				return fmt.Errorf("updated, and then tag %q was gone: %w", tag, cmp.Or(err, segment.ErrUnknownTag))
 			}
 			row := rows[at]
-			return a.show(output, rowJSON(row), sentence("Updated tag %q: its max_id is %d, its step %d. Running daemons see it within a minute.", tag, row.MaxID, row.Step))
+			return a.show(rowJSON(row), sentence("Updated tag %q: its max_id is %d, its step %d. Running daemons see it within a minute.", tag, row.MaxID, row.Step))
 		})
-	}
-	return cmd
+	})
 }

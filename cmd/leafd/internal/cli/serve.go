@@ -34,7 +34,6 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
   LEAFD_MYSQL='leafd:secret@tcp(10.0.0.9:3306)/leaf' leafd serve --listen 10.0.0.5:8080 --data-dir /var/lib/leafd --zk 10.0.0.1:2181,10.0.0.2:2181,10.0.0.3:2181
   # by a file; "leafd config --sample" prints one
   leafd serve --config /etc/leafd/leafd.yaml`,
-		Args: cobra.NoArgs,
 	}
 	settings.AddFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

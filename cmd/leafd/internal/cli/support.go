@@ -25,7 +25,6 @@ import (
 
 func (a *app) supportCmd() *cobra.Command {
 	var via remote
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "support [FILE]",
 		Short: "Write one archive for a report: settings, findings, what the daemon and ZooKeeper tell",
@@ -43,7 +42,7 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 	}
 	settings.AddFlags(cmd.Flags())
 	via.flags(cmd.Flags())
-	timeoutFlag(cmd, &timeout, "longest that any one check may take, and ZooKeeper; the daemon has twice that")
+	a.timeoutFlag(cmd, "longest that any one check may take, and ZooKeeper; the daemon has twice that")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
 		if err != nil {
@@ -52,18 +51,18 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 		b := &bundle{at: a.wall().Time(), hide: cfg.Secrets()}
 		b.json("version.json", a.thisBuild())
 		b.json("settings.json", values.Hidden())
-		checks := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: timeout}
+		checks := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: a.timeout}
 		b.json("doctor.json", append(examination(doctor.SettingsResults(cfg, nil)), checks.Run(cmd.Context())...).json())
 		if !cmd.Flags().Changed("url") {
 			if via.url = cfg.URL(); cfg.Listen.Unix != "" {
 				via.url = cfg.Listen.Unix
 			}
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*timeout)
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*a.timeout)
 		defer cancel()
 		supportHTTP(ctx, b, cfg, via)
 		if len(cfg.ZooKeeper.Servers) > 0 {
-			b.failed("zookeeper", a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
+			b.failed("zookeeper", a.cluster(cfg, a.timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
 				return a.supportZooKeeper(ctx, b, cfg, dir)
 			}))
 		}

@@ -18,17 +18,15 @@ func (a *app) thisBuild() Build {
 }
 
 func (a *app) versionCmd() *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  leafd version -o json",
-		Args:    cobra.NoArgs,
 	}
-	outputFlag(cmd, &output)
+	a.outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		b := a.thisBuild()
-		return a.show(output, b, table([][]string{
+		return a.show(b, table([][]string{
 			{"version", b.Version}, {"commit", b.Commit}, {"date", b.Date}, {"go", b.Go}, {"platform", b.Platform},
 		}))
 	}

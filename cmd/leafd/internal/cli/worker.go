@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,12 +40,11 @@ again. The states of an entry:
 	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
 }
 
-// registryFlags adds the settings that say where the registry is, and how long
-// a command may take over it.
-func registryFlags(cmd *cobra.Command, timeout *time.Duration, more ...string) {
-	names := append([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca"}, more...)
-	settings.AddFlags(cmd.Flags(), append(names, settings.ConnectionNames()...)...)
-	timeoutFlag(cmd, timeout, "longest that ZooKeeper and the peers may take")
+// registryCommand is command for one that has the settings that say where the registry is, and
+// --timeout for how long it may take over that.
+func (a *app) registryCommand(cmd *cobra.Command, run func(ctx context.Context, cfg settings.Config, args []string) error, more ...string) *cobra.Command {
+	a.timeoutFlag(cmd, "longest that ZooKeeper and the peers may take")
+	return a.command(cmd, run, slices.Concat([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca"}, more, settings.ConnectionNames())...)
 }
 
 // site is where a command looks at a cluster: its registry, and its daemons.
@@ -54,17 +54,14 @@ type site struct {
 	client *peerclock.Client
 }
 
-// onCluster calls fn with the cluster that cmd's settings name, within the time-out.
-func (a *app) onCluster(cmd *cobra.Command, timeout time.Duration, fn func(ctx context.Context, at site) error) error {
-	cfg, err := a.config(cmd)
+// onCluster calls fn with the cluster that cfg names, within the time-out.
+func (a *app) onCluster(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, at site) error) error {
+	cluster := a.cluster(cfg, a.timeout)
+	client, err := cluster.Prober()
 	if err != nil {
 		return err
 	}
-	client, err := a.cluster(cfg, timeout).Prober()
-	if err != nil {
-		return err
-	}
-	return a.cluster(cfg, timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
+	return cluster.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
 		return fn(ctx, site{cfg, dir, client})
 	})
 }

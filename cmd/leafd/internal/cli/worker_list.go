@@ -4,17 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
 func (a *app) workerListCmd() *cobra.Command {
-	var output string
-	var timeout time.Duration
-	cmd := &cobra.Command{
+	return a.registryCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the worker IDs, their holders, and when these last reported",
 		Long: `List the worker IDs in order: the holder of each, its state (leafd worker --help has them all),
@@ -31,12 +29,8 @@ fields of a worker are
 Those of the summary: entries, live, not_live, released, settling, foreign, damaged, capacity,
 free, and while the cluster is closed closed_until.`,
 		Example: "  leafd worker list --zk 10.0.0.1:2181\n  leafd worker list -o json",
-		Args:    cobra.NoArgs,
-	}
-	registryFlags(cmd, &timeout)
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
+		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
 			floor, err := inspect.Floor(ctx, at.dir)
 			if err != nil {
 				return err
@@ -45,10 +39,9 @@ free, and while the cluster is closed closed_until.`,
 			if err != nil {
 				return err
 			}
-			return a.show(output, list, func(w io.Writer) error { return printWorkers(w, list) })
+			return a.show(list, func(w io.Writer) error { return printWorkers(w, list) })
 		})
-	}
-	return cmd
+	})
 }
 
 func printWorkers(w io.Writer, l inspect.List) error {

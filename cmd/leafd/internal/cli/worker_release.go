@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -18,9 +18,7 @@ const forceRisk = "It is your word that the daemon is dead, that its data direct
 	"If it still runs but is cut off from ZooKeeper, it and the daemon that takes the worker ID issue the same IDs"
 
 func (a *app) workerReleaseCmd() *cobra.Command {
-	var output string
 	var force, yes bool
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "release ID",
 		Short: "Give the worker ID of a decommissioned node to the next new one",
@@ -46,16 +44,14 @@ and changed: whether it was released just now; of --force without --yes
 		Example: "  leafd worker release 7\n  leafd worker release 7 --force\n  leafd worker release 7 --force --yes",
 		Args:    cobra.ExactArgs(1),
 	}
-	registryFlags(cmd, &timeout, "clock-threshold")
 	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
 	yesFlag(cmd, &yes)
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
 		id, err := workerID(args[0])
 		if err != nil {
 			return err
 		}
-		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
 			entries, err := at.dir.Entries(ctx)
 			if err != nil {
 				return err
@@ -65,7 +61,7 @@ and changed: whether it was released just now; of --force without --yes
 				return err
 			}
 			if force && !yes && before.State != worker.StateReleased {
-				return a.plan(output, fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, at.client, before, a.wall()))
+				return a.plan(fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, at.client, before, a.wall()))
 			}
 			after, err := releaseWorker(ctx, at.dir, before, force)
 			if err != nil {
@@ -84,10 +80,9 @@ and changed: whether it was released just now; of --force without --yes
 			if changed && before.Live {
 				a.warn([]string{fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)", before.WorkerID, before.Address)})
 			}
-			return a.show(output, ReleasedJSON{Worker: inspect.WorkerOf(ctx, after, nil, 0, a.wall()), Changed: changed}, says)
+			return a.show(ReleasedJSON{Worker: inspect.WorkerOf(ctx, after, nil, 0, a.wall()), Changed: changed}, says)
 		})
-	}
-	return cmd
+	}, "clock-threshold")
 }
 
 // ReleasedJSON is a released entry for programs.

@@ -7,20 +7,18 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/worker"
 )
 
 func (a *app) workerSelfCmd() *cobra.Command {
-	var output string
-	var timeout time.Duration
-	cmd := &cobra.Command{
+	return a.registryCommand(&cobra.Command{
 		Use:   "self",
 		Short: "Show the worker ID of this machine's daemon, by its data directory and by ZooKeeper",
 		Long: `Show the local record in --data-dir: the node and worker ID of the daemon that runs, or
@@ -35,15 +33,7 @@ verdict: agrees, lost (ZooKeeper lost what it had acknowledged), copied, taken (
 worker ID), released, ended (the limit has passed, or does soon), claiming, no_worker_id,
 no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be used; exit 1).`,
 		Example: "  leafd worker self --data-dir /var/lib/leafd\n  leafd worker self --data-dir /var/lib/leafd --zk 10.0.0.1:2181",
-		Args:    cobra.NoArgs,
-	}
-	registryFlags(cmd, &timeout, "data-dir", "clock-threshold")
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, _, err := a.load(cmd.Context(), cmd.Flags())
-		if err != nil {
-			return err
-		}
+	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
 		dir, err := filepath.Abs(cfg.DataDir)
 		if err != nil {
 			return fmt.Errorf("data directory %q: %w", cfg.DataDir, err)
@@ -60,11 +50,9 @@ no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be us
 			return err
 		}
 		self, words, failed := SelfJSON{DataDir: dir, Record: record}, "", error(nil)
-		if len(cfg.ZooKeeper.Servers) == 0 {
-			a.warn(cfg.Warnings)
-		} else { // which warns
+		if len(cfg.ZooKeeper.Servers) > 0 {
 			self.Verdict, words = inspect.NotKnown, "not known: ZooKeeper could not be read"
-			failed = a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+			failed = a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
 				found, err := at.dir.Look(ctx, record)
 				if err != nil {
 					return err
@@ -76,9 +64,8 @@ no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be us
 				return nil
 			})
 		}
-		return errors.Join(a.show(output, self, table(self.rows(words, a.wall()))), failed)
-	}
-	return cmd
+		return errors.Join(a.show(self, table(self.rows(words, a.wall()))), failed)
+	}, "data-dir", "clock-threshold")
 }
 
 // SelfJSON is a local record for programs, and what ZooKeeper says of it.

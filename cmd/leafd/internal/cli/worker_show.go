@@ -10,12 +10,11 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
 func (a *app) workerShowCmd() *cobra.Command {
-	var output string
-	var timeout time.Duration
-	cmd := &cobra.Command{
+	return a.registryCommand(&cobra.Command{
 		Use:   "show ID",
 		Short: "Show one worker ID: its holder, its clock, and when another may take it",
 		Long: `Show all that ZooKeeper knows of one worker ID, and the clock of its daemon if that is
@@ -25,15 +24,12 @@ live. leafd worker --help explains the states. Times are UTC.
 ` + workerFields + `.`,
 		Example: "  leafd worker show 7",
 		Args:    cobra.ExactArgs(1),
-	}
-	registryFlags(cmd, &timeout)
-	outputFlag(cmd, &output)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	}, func(ctx context.Context, cfg settings.Config, args []string) error {
 		id, err := workerID(args[0])
 		if err != nil {
 			return err
 		}
-		return a.onCluster(cmd, timeout, func(ctx context.Context, at site) error {
+		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
 			entries, err := at.dir.Entries(ctx)
 			if err != nil {
 				return err
@@ -48,10 +44,9 @@ live. leafd worker --help explains the states. Times are UTC.
 			}
 			now := a.wall()
 			w := inspect.WorkerOf(ctx, e, at.client, floor, now)
-			return a.show(output, w, table(append([][]string{{"FIELD", "VALUE"}}, workerRows(w, now)...)))
+			return a.show(w, table(append([][]string{{"FIELD", "VALUE"}}, workerRows(w, now)...)))
 		})
-	}
-	return cmd
+	})
 }
 
 // exactly is a time to the millisecond, and how far that is from now.
