@@ -58,7 +58,7 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 			return err
 		}
 		reload := daemon.NewReloader(cfg)
-		if err := reload.Join(level.Prepare); err != nil {
+		if err := reload.Join("log", level.Prepare); err != nil {
 			return err
 		}
 		return a.serve(cmd.Context(), cfg, &daemon.ReloadOnSIGHUP{

@@ -44,9 +44,8 @@ func (d *daemon) serveBackend(l *life) {
 	case d.cfg.Snowflake.On:
 		b.Snowflake = refusing{server.ErrStarting}
 	}
-	if d.segments != nil {
-		b.Segments = server.FromService(d.segments)
-		b.Admin = d.table
+	if segments := d.segments.Load(); segments != nil {
+		b.Segments, b.Admin = server.FromService(segments), d.table
 	}
 	d.server.SetBackend(b)
 	d.serving.Store(true)
@@ -56,7 +55,7 @@ func (l *life) info() server.WorkerInfo {
 	r, d := l.worker.Record(), l.d
 	info := server.WorkerInfo{
 		ID: r.WorkerID, Node: r.Node, Owner: l.owner, Instance: r.Instance, Cluster: r.Cluster, Layout: r.Layout, Epoch: r.Epoch, State: l.state(),
-		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Floor: r.Floor, Limit: r.Limit, Since: l.worker.Since(), Started: d.started.Time(), Version: d.deps.Version,
+		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Floor: r.Floor, Limit: r.Limit, Since: l.worker.Since(), Started: d.started.Time(), Version: d.Version,
 	}
 	if l.registry != nil {
 		info.Address = d.cfg.Listen.Advertise

@@ -101,7 +101,7 @@ func speaksForItself(err error) bool {
 
 // recentEvents lists the events for the overview.
 func (d *daemon) recentEvents() []server.OverviewEvent {
-	events := d.events.alarms.Events()
+	events := d.alarms.Events()
 	all := make([]server.OverviewEvent, len(events))
 	for i, e := range events {
 		all[i] = server.OverviewEvent{Time: e.Time, Code: string(e.Code), Subject: e.Subject, Message: e.Headline, Cause: e.Cause}

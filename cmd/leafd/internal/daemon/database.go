@@ -16,13 +16,12 @@ const inspectTimeout = 5 * time.Second
 func (d *daemon) inspectDatabase(ctx context.Context) error {
 	again := cmp.Or(d.cfg.Tuning.SegmentRefresh, segment.DefaultRefresh)
 	weak, err := d.weaknesses(ctx)
-	for err != nil && d.clk.Sleep(ctx, again) == nil { // reading the tags tells why it doesn't answer
+	for err != nil && d.Clock.Sleep(ctx, again) == nil { // reading the tags tells why it doesn't answer
 		weak, err = d.weaknesses(ctx)
 	}
 	for _, w := range append(d.cfg.Unguarded(), weak...) {
-		d.log.Warn().Str("do", w.Do).Msg("the database: " + w.Found)
+		d.Log.Warn().Str("do", w.Do).Msg("the database: " + w.Found)
 	}
-	<-ctx.Done()
 	return nil
 }
 

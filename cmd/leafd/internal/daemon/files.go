@@ -64,9 +64,9 @@ func (d *daemon) connections() (int, error) {
 		return 0, settings.AsUsage(err)
 	}
 	if n < server.DefaultMaxConns {
-		line := d.log.Info()
+		line := d.Log.Info()
 		if most, _ := Connections(math.MaxUint64, d.memory); n < most { // files enough are no error
-			line = d.log.Warn()
+			line = d.Log.Warn()
 		}
 		line.Int("max_connections", n).Uint64("memory", d.memory.Bytes).Uint64("open_files", files).
 			Msgf("%d connections at most, of %d that leafd can take: they use half of %s, and leafd keeps %d of %d open files for itself; raise LimitNOFILE of the unit, or ulimit -n", n, server.DefaultMaxConns, d.memory, ReservedFiles, files)

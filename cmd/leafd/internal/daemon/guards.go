@@ -20,7 +20,7 @@ func (l *life) guards() server.Guards {
 		ReportAge: server.Milliseconds(stats.File.Age), Registry: "standalone",
 	}
 	if ceiling != 0 {
-		g.CeilingDistance = server.Milliseconds(ceiling.Sub(d.clk.Read().Wall()))
+		g.CeilingDistance = server.Milliseconds(ceiling.Sub(d.Clock.Read().Wall()))
 	}
 	if l.registry == nil {
 		return g

@@ -9,10 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
-	oklog "github.com/oklog/run"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/peerclock"
@@ -63,7 +62,9 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 		if start.Err() != nil { // err may be what the claim waited for
 			return nil //nolint:nilerr // stopped while it waited: nothing was issued
 		}
-		d.events.refused(err)
+		if c, ok := condition.Unfit(fmt.Errorf("leafd does not start: %w", err)); ok {
+			d.alarms.Tell(c)
+		}
 		return err
 	}
 	// The last ID is known only once none can follow it, so the generator
@@ -71,17 +72,16 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 	d.onClose("the last report", func(ctx context.Context) error { return l.worker.Close(ctx, l.ids.Stop()) })
 	pause := leastPause
 	for {
-		began := d.clk.Mono()
+		began := d.Clock.Mono()
 		why := l.serve(ctx)
 		if !errors.Is(why, worker.ErrFenced) {
 			return why
 		}
-		if d.clk.Mono()-began >= longLife {
+		if d.Clock.Mono()-began >= longLife {
 			pause = leastPause
 		}
 		next := d.succeed(start, l, why, &pause)
 		if next == nil {
-			<-ctx.Done()
 			return nil
 		}
 		l = next
@@ -102,7 +102,7 @@ func (d *daemon) beginLife(ctx context.Context, displaced error) (*life, error) 
 		return nil, err
 	}
 	l.ids, err = snowflake.New(snowflake.Config{
-		Layout: d.cfg.Snowflake.Layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: l.worker.ID(), Clock: d.clk,
+		Layout: d.cfg.Snowflake.Layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: l.worker.ID(), Clock: d.Clock,
 		Fence: l.worker, Floor: l.worker.Floor(), Jitter: int(min(snowflake.DefaultJitter, d.cfg.Snowflake.Layout.MaxSequence()+1)),
 	})
 	if err != nil {
@@ -121,17 +121,17 @@ func (l *life) config() (worker.Config, error) {
 	}
 	cfg := worker.Config{
 		Node: d.cfg.Node, Owner: l.owner, DirectoryID: directoryID, Layout: d.cfg.Snowflake.Layout.String(), Epoch: d.cfg.Snowflake.Layout.Epoch,
-		Clock: d.clk, Cache: d.cache, WorkerID: d.cfg.Snowflake.WorkerID,
+		Clock: d.Clock, Cache: d.cache, WorkerID: d.cfg.Snowflake.WorkerID,
 		ReportInterval: d.cfg.Tuning.ReportInterval, CeilingLead: d.cfg.Tuning.CeilingLead,
 		MaxForwardStep: d.cfg.Tuning.MaxForwardStep, MaxWait: d.cfg.Clock.StartupTimeout,
-		Threshold: d.deps.Reload.current().Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.cfg.Tuning.PeerInterval,
+		Threshold: d.Reload.current().Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.cfg.Tuning.PeerInterval,
 		Lease: d.cfg.ZooKeeper.Lease, Settle: d.cfg.Tuning.Settle, ReleaseOnStop: d.cfg.ZooKeeper.ReleaseOnStop,
-		Notify: d.events.worker,
+		Notify: d.workerEvent,
 	}
 	if len(d.cfg.ZooKeeper.Servers) == 0 {
 		return cfg, nil
 	}
-	asked := d.cfg.Peers(d.clk, d.certificates)
+	asked := d.cfg.Peers(d.Clock, d.certificates)
 	asked.Parallel = peerclock.DefaultParallel - pageParallel // ReservedFiles has room for both
 	if cfg.Prober, err = peerclock.New(asked); err != nil {
 		return cfg, err
@@ -140,8 +140,8 @@ func (l *life) config() (worker.Config, error) {
 	if l.pages, err = peerclock.New(asked); err != nil {
 		return cfg, err
 	}
-	zk := d.cfg.ZKConfig(d.clk)
-	zk.Notify = d.events.zookeeper
+	zk := d.cfg.ZKConfig(d.Clock)
+	zk.Notify = d.zookeeperEvent
 	if l.registry, err = zkreg.Open(zk); err != nil {
 		return cfg, fmt.Errorf("opening the registry: %w", err)
 	}
@@ -153,23 +153,26 @@ func (l *life) config() (worker.Config, error) {
 // serve issues under this life until ctx is done; worker.ErrFenced once it is displaced.
 func (l *life) serve(ctx context.Context) error {
 	d := l.d
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	var actors oklog.Group
-	d.add(ctx, &actors, l.worker.Run)
-	d.add(ctx, &actors, func(ctx context.Context) error { return l.worker.Watch(ctx, l.ids) })
-	d.add(ctx, &actors, func(ctx context.Context) error { return d.begins(ctx, l.worker) })
-	d.deps.Reload.between(func(cfg settings.Config) {
-		d.partsMu.Lock()
-		defer d.partsMu.Unlock()
-		d.life = l
-		l.worker.SetThreshold(cfg.Clock.Threshold)
-	})
+	first := d.life.Swap(l) == nil
+	if err := d.Reload.Join("life", l.prepare); err != nil {
+		return err
+	}
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()
-	d.super.issues(l)
-	return actors.Run()
+	d.issues()
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return l.worker.Run(ctx) })
+	parts.Go(func() error { return l.worker.Watch(ctx, l.ids) })
+	if segments := d.segments.Load(); first && segments != nil && d.asksZooKeeper() {
+		// The worker doesn't wait for it: a pass over the table may be under way.
+		parts.Go(func() error {
+			d.takeRest(ctx, segments, l.worker.Record(), l.worker.Previous())
+			segments.Release()
+			return nil
+		})
+	}
+	return parts.Wait()
 }
 
 // succeed begins the life after l, which was displaced for the reason why. It tries until
@@ -180,8 +183,8 @@ func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Du
 	_ = l.worker.Close(ctx, l.worker.Floor()) // it returns why
 	displaced := why
 	for !errors.Is(why, worker.ErrForeign) {
-		d.log.Warn().Dur("pause_ms", *pause).Msg("a new life begins after a pause, and gets another worker ID where the old one is lost")
-		if d.clk.Sleep(ctx, *pause) != nil {
+		d.Log.Warn().Dur("pause_ms", *pause).Msg("a new life begins after a pause, and gets another worker ID where the old one is lost")
+		if d.Clock.Sleep(ctx, *pause) != nil {
 			return nil
 		}
 		*pause = min(2**pause, mostPause)
@@ -194,7 +197,7 @@ func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Du
 		}
 		why = err
 		l.refused.Store(&err)
-		d.log.Warn().Err(err).Msg("no new life begins")
+		d.Log.Warn().Err(err).Msg("no new life begins")
 	}
 	why = fmt.Errorf("%w: %w", condition.ErrFencedForGood, why)
 	l.refused.Store(&why)
@@ -210,17 +213,12 @@ func (d *daemon) tryLife(ctx context.Context, why, displaced error) (*life, erro
 		}
 	}
 	if d.cache == nil {
-		if err := d.openCache(); err != nil {
+		var err error
+		if d.cache, err = cache.Open(d.cfg.DataDir); err != nil {
 			return nil, err
 		}
 	}
 	return d.beginLife(ctx, displaced)
-}
-
-// openCache locks the data directory.
-func (d *daemon) openCache() (err error) {
-	d.cache, err = cache.Open(d.cfg.DataDir)
-	return err
 }
 
 // closeCache gives the data directory up.
@@ -236,7 +234,7 @@ func (d *daemon) closeCache() error {
 // sayIssuing logs the identity under which IDs are issued from now on.
 func (l *life) sayIssuing() {
 	r := l.worker.Record()
-	line := l.d.log.Info().Int64("worker_id", r.WorkerID).Str("node", r.Node).Stringer("layout", l.d.cfg.Snowflake.Layout).
+	line := l.d.Log.Info().Int64("worker_id", r.WorkerID).Str("node", r.Node).Stringer("layout", l.d.cfg.Snowflake.Layout).
 		Stringer("ids_last_until", l.d.cfg.Snowflake.Layout.End())
 	switch {
 	case l.registry == nil:

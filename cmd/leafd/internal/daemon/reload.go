@@ -31,12 +31,12 @@ type Reloader struct {
 	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
 
 	mu    sync.Mutex
-	parts []prepare // mu protects
+	parts map[string]prepare // mu protects
 }
 
 // NewReloader returns a Reloader of a daemon that starts with cfg.
 func NewReloader(cfg settings.Config) *Reloader {
-	r := &Reloader{}
+	r := &Reloader{parts: map[string]prepare{}}
 	r.cfg.Store(&cfg)
 	return r
 }
@@ -45,8 +45,8 @@ func NewReloader(cfg settings.Config) *Reloader {
 func (r *Reloader) current() settings.Config { return *r.cfg.Load() }
 
 // Join adds a part, which gets the settings as they are now, and those of every
-// reload to come.
-func (r *Reloader) Join(p prepare) error {
+// reload to come, in the place of one of the same name.
+func (r *Reloader) Join(name string, p prepare) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	commit, err := p(r.current())
@@ -54,15 +54,8 @@ func (r *Reloader) Join(p prepare) error {
 		return err
 	}
 	commit()
-	r.parts = append(r.parts, p)
+	r.parts[name] = p
 	return nil
-}
-
-// between calls fn with the settings as they are now, and no reload meanwhile.
-func (r *Reloader) between(fn func(cfg settings.Config)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	fn(r.current())
 }
 
 // apply commits to all parts what may change of next.
@@ -97,18 +90,12 @@ func (d *daemon) prepareServer(cfg settings.Config) (commit func(), err error) {
 	return func() { d.server.SetLive(cfg.Live()) }, nil
 }
 
-func (d *daemon) prepareLife(cfg settings.Config) (commit func(), err error) {
-	return func() {
-		d.partsMu.Lock()
-		defer d.partsMu.Unlock()
-		if d.life != nil {
-			d.life.worker.SetThreshold(cfg.Clock.Threshold)
-		}
-	}, nil
+func (l *life) prepare(cfg settings.Config) (commit func(), err error) {
+	return func() { l.worker.SetThreshold(cfg.Clock.Threshold) }, nil
 }
 
 func (d *daemon) prepareAlarms(cfg settings.Config) (commit func(), err error) {
-	return d.events.alarms.PrepareWebhook(cfg.Alarm.Webhook)
+	return d.alarms.PrepareWebhook(cfg.Alarm.Webhook)
 }
 
 func (d *daemon) prepareStore(cfg settings.Config) (commit func(), err error) {

@@ -24,8 +24,8 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	record := func(cfg settings.Config) (func(), error) {
 		return func() { took = append(took, cfg.Limits.MaxBatch) }, nil
 	}
-	require.NoError(t, r.Join(record))
-	require.NoError(t, r.Join(func(settings.Config) (func(), error) { return func() {}, refuse }))
+	require.NoError(t, r.Join("one", record))
+	require.NoError(t, r.Join("two", func(settings.Config) (func(), error) { return func() {}, refuse }))
 	require.Equal(t, []int{1}, took)
 
 	refuse = io.ErrUnexpectedEOF
@@ -37,9 +37,9 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	require.NoError(t, r.apply(settings.Config{Node: "another", Limits: settings.Limits{MaxBatch: 3}}))
 	require.Equal(t, []int{1, 3}, took)
 	require.Equal(t, "n", r.current().Node)
-	require.NoError(t, r.Join(record))
+	require.NoError(t, r.Join("one", record))
 	require.Equal(t, []int{1, 3, 3}, took)
-	require.Error(t, r.Join(func(settings.Config) (func(), error) { return nil, errors.New("no") }))
+	require.Error(t, r.Join("two", func(settings.Config) (func(), error) { return nil, errors.New("no") }))
 }
 
 // A change of the level reaches every logger, those too that others made from the first.

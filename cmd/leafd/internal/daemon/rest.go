@@ -61,64 +61,51 @@ func (d *daemon) asksZooKeeper() bool {
 	return d.cfg.Snowflake.On && len(d.cfg.ZooKeeper.Servers) > 0
 }
 
-// begins notes that the life of w begins, and waits until it ends. The worker doesn't wait
-// for it: a pass over the table may be under way.
-func (d *daemon) begins(ctx context.Context, w *worker.Worker) error {
-	if first := d.lastLife.Swap(w) == nil; first && d.segments != nil && d.asksZooKeeper() {
-		d.takeRest(ctx, w.Record(), w.Previous())
-		d.segments.Release()
-	}
-	<-ctx.Done()
-	return nil
-}
-
 // restPatience is how long fetches wait for ZooKeeper's word on a rest, which would be burned
 // by them: longer than a start takes that finds ZooKeeper away.
 const restPatience = 2 * time.Second
 
 // awaitRest ends the wait of fetches for a rest after restPatience.
-func (d *daemon) awaitRest(ctx context.Context) error {
-	if d.clk.Sleep(ctx, restPatience) == nil {
-		d.segments.Release()
+func (d *daemon) awaitRest(ctx context.Context, segments *segment.Service) error {
+	if d.Clock.Sleep(ctx, restPatience) == nil {
+		segments.Release()
 	}
-	<-ctx.Done()
 	return nil
 }
 
 // takeRest serves what the last life has left. now is the record that the start has ended
 // with, and previous the life that ZooKeeper showed before; both empty where it has no say.
-func (d *daemon) takeRest(ctx context.Context, now worker.Record, previous string) {
+func (d *daemon) takeRest(ctx context.Context, segments *segment.Service, now worker.Record, previous string) {
+	var r rest
 	kept, err := d.cache.TakeRest()
-	if err != nil || kept == nil {
-		if err != nil {
-			d.log.Warn().Err(err).Msg("what the last stop left of segments' ranges is not used")
-		}
+	if err == nil && kept == nil {
 		return
 	}
-	var r rest
-	err = json.Unmarshal(kept, &r)
+	if err == nil {
+		err = json.Unmarshal(kept, &r)
+	}
 	if err == nil && !r.isOurs(now, previous, d.bootID()) {
 		err = errors.New("nothing proves that no life since has used it")
 	}
 	if err == nil {
-		err = d.segments.Adopt(ctx, r.Tags)
+		err = segments.Adopt(ctx, r.Tags)
 	}
 	if err != nil {
-		d.log.Warn().Err(err).Int("tags", len(r.Tags)).Msg("what the last stop left of segments' ranges is not used")
+		d.Log.Warn().Err(err).Int("tags", len(r.Tags)).Msg("what the last stop left of segments' ranges is not used")
 		return
 	}
-	d.log.Info().Int("tags", len(r.Tags)).Msg("tags go on with what the last stop left of their ranges")
+	d.Log.Info().Int("tags", len(r.Tags)).Msg("tags go on with what the last stop left of their ranges")
 }
 
 // keepRest leaves what is left of the ranges to the next life. That it can't is no reason
 // to fail a stop.
-func (d *daemon) keepRest(context.Context) error {
-	r := rest{Boot: d.bootID(), Tags: d.segments.Keep()}
+func (d *daemon) keepRest(segments *segment.Service) {
+	r := rest{Boot: d.bootID(), Tags: segments.Keep()}
 	if len(r.Tags) == 0 || d.cache == nil {
-		return nil
+		return
 	}
-	if w := d.lastLife.Load(); w != nil {
-		now := w.Record()
+	if l := d.life.Load(); l != nil {
+		now := l.worker.Record()
 		r.Owner, r.Instance = now.Owner, now.Instance
 	}
 	kept, err := json.Marshal(r)
@@ -126,7 +113,6 @@ func (d *daemon) keepRest(context.Context) error {
 		err = d.cache.SaveRest(kept)
 	}
 	if err != nil {
-		d.log.Warn().Err(err).Int("tags", len(r.Tags)).Msg("what is left of segments' ranges can't be kept")
+		d.Log.Warn().Err(err).Int("tags", len(r.Tags)).Msg("what is left of segments' ranges can't be kept")
 	}
-	return nil
 }

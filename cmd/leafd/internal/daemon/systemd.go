@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +16,15 @@ import (
 // notifyTimeout bounds each message, for a service manager that hangs.
 const notifyTimeout = time.Second
 
+// phase is a time in a daemon's life as systemd sees it. None comes back.
+type phase int
+
+const (
+	starting phase = 1 + iota
+	ready
+	stopping
+)
+
 // Notifier reports the daemon's state to the service manager, see sd_notify(3). Its
 // methods may be called at any time, from any goroutine; without a service manager
 // they do nothing. It keeps:
@@ -27,30 +37,24 @@ type Notifier struct {
 	send func(state string) error // immutable
 	log  zerolog.Logger           // immutable
 
-	mu       sync.Mutex
-	ready    bool   // mu protects
-	stopping bool   // mu protects
-	status   string // mu protects; told last
-	failed   bool   // mu protects; the last message was not delivered
+	mu     sync.Mutex
+	phase  phase  // mu protects
+	status string // mu protects; told last
+	failed bool   // mu protects; the last message was not delivered
 }
 
-// SystemNotifier takes over what systemd put into the environment of the process,
-// and removes it there: no program that leafd runs may speak for it. It also returns
+// SystemNotifier reports where the environment says, as systemd sets it. It also returns
 // how long systemd waits for a sign of life, 0 where it has no watchdog.
 func SystemNotifier(log zerolog.Logger) (*Notifier, time.Duration, error) {
-	const variable = "NOTIFY_SOCKET"
 	n := &Notifier{log: log}
-	if socket := os.Getenv(variable); socket != "" {
+	if socket := os.Getenv("NOTIFY_SOCKET"); socket != "" {
 		n.send = func(state string) error { return sendTo(socket, state) }
 	}
-	if err := os.Unsetenv(variable); err != nil {
-		return nil, 0, fmt.Errorf("systemd: taking %s from the environment: %w", variable, err)
-	}
-	every, err := sd.SdWatchdogEnabled(true)
+	within, err := sd.SdWatchdogEnabled(false)
 	if err != nil {
 		return nil, 0, fmt.Errorf("systemd: the watchdog's time: %w", err)
 	}
-	return n, every, nil
+	return n, within, nil
 }
 
 // sendTo is sd.SdNotify with a time-out.
@@ -59,10 +63,8 @@ func sendTo(socket, state string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // a datagram is sent or not by now
-	if err := conn.SetWriteDeadline(time.Now().Add(notifyTimeout)); err != nil {
-		return err
-	}
+	defer conn.Close()                                       //nolint:errcheck // a datagram is sent or not by now
+	_ = conn.SetWriteDeadline(time.Now().Add(notifyTimeout)) // it fails for a closed one alone
 	_, err = conn.Write([]byte(state))
 	return err
 }
@@ -78,72 +80,69 @@ func (n *Notifier) tellLocked(lines ...string) {
 	n.failed = err != nil
 }
 
-// Starting asks for up to within from now, should the start take so long.
-func (n *Notifier) Starting(within time.Duration) {
+// enter tells that a phase begins. Only the first call counts, and none once a later one
+// has begun.
+func (n *Notifier) enter(p phase, lines ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.tellLocked(extend(within))
+	if p > n.phase {
+		n.phase = p
+		n.tellLocked(lines...)
+	}
 }
 
-// Ready tells that the start is over. Only the first call counts.
-func (n *Notifier) Ready() {
+// during tells something that is true in one phase alone.
+func (n *Notifier) during(p phase, lines ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.ready || n.stopping {
-		return
+	if p == n.phase {
+		n.tellLocked(lines...)
 	}
-	n.ready = true
-	n.tellLocked(sd.SdNotifyReady)
-}
-
-// Status tells the daemon's state in one line, where it has changed.
-func (n *Notifier) Status(line string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	line = strings.ReplaceAll(line, "\n", " ")
-	if line == n.status {
-		return
-	}
-	n.status = line
-	n.tellLocked("STATUS=" + line)
 }
 
 // Reloading tells that the settings are read again, and done that this has ended,
 // with or without success.
 func (n *Notifier) Reloading() (done func()) {
+	n.during(ready, sd.SdNotifyReloading, strings.TrimSuffix(sd.SdNotifyMonotonicUsec(), "\n"))
+	return func() { n.during(ready, sd.SdNotifyReady) }
+}
+
+// tellStatus tells the daemon's state in one line, where it has changed.
+func (n *Notifier) tellStatus(line string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.ready || n.stopping {
-		return func() {}
-	}
-	n.tellLocked(sd.SdNotifyReloading, strings.TrimSuffix(sd.SdNotifyMonotonicUsec(), "\n"))
-	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if !n.stopping {
-			n.tellLocked(sd.SdNotifyReady)
-		}
+	if line = strings.ReplaceAll(line, "\n", "; "); line != n.status {
+		n.status = line
+		n.tellLocked("STATUS=" + line)
 	}
 }
 
-// Watchdog tells that the daemon works.
-func (n *Notifier) Watchdog() {
+// watch feeds systemd's watchdog, which else ends the process with a dump of its goroutines
+// and starts it again. stuck returns an error when a part of the daemon is stuck. It keeps:
+//
+//  1. WATCHDOG=1 is told only after stuck has returned nil, in that very round.
+//     No timer feeds, and a stuck that doesn't return holds up its round.
+//  2. One failed round ends nothing: there are three in systemd's time.
+//  3. While the daemon stops, every round feeds: its parts end one after the other,
+//     and systemd's time for a stop bounds that.
+func (n *Notifier) watch(ctx context.Context, every time.Duration, stuck func(context.Context) error) {
+	bounded, cancel := context.WithTimeout(ctx, every)
+	defer cancel()
+	err := stuck(bounded)
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.tellLocked(sd.SdNotifyWatchdog)
-}
-
-// Stopping tells that the stop has begun, and asks for up to within from now for it.
-func (n *Notifier) Stopping(within time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.stopping {
-		return
+	feeds := err == nil || n.phase == stopping
+	if feeds {
+		n.tellLocked(sd.SdNotifyWatchdog)
 	}
-	n.stopping = true
-	n.tellLocked(sd.SdNotifyStopping, extend(within))
+	n.mu.Unlock()
+	if !feeds {
+		n.tellStatus("STUCK: " + err.Error())
+		// The log may be the part that is stuck.
+		go n.log.Error().Err(err).Msg("watchdog: a part of leafd is stuck: unless that ends, systemd restarts it")
+	}
 }
 
+// extend asks for up to within from now, for a start or a stop.
 func extend(within time.Duration) string {
 	return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds())
 }

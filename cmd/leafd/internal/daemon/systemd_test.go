@@ -9,36 +9,40 @@ import (
 	"testing"
 	"time"
 
+	sd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 )
 
 func TestNotifier(t *testing.T) {
 	t.Parallel()
+	begin := func(n *Notifier) { n.enter(ready, sd.SdNotifyReady) }
+	stop := func(n *Notifier) { n.enter(stopping, sd.SdNotifyStopping, extend(time.Second)) }
+	const reloading, stops = "RELOADING=1\nMONOTONIC_USEC=", "STOPPING=1\nEXTEND_TIMEOUT_USEC=1000000"
 	for name, c := range map[string]struct {
 		do   func(n *Notifier)
 		want []string
 	}{
-		"ready once":                    {func(n *Notifier) { n.Ready(); n.Ready() }, []string{"READY=1"}},
-		"no reload before ready":        {func(n *Notifier) { n.Reloading()(); n.Ready() }, []string{"READY=1"}},
-		"ready during the first reload": {func(n *Notifier) { done := n.Reloading(); n.Ready(); done() }, []string{"READY=1"}},
-		"ready after a reload":          {func(n *Notifier) { n.Ready(); n.Reloading()() }, []string{"READY=1", "RELOADING=1\nMONOTONIC_USEC=", "READY=1"}},
+		"ready once":                    {func(n *Notifier) { begin(n); begin(n) }, []string{"READY=1"}},
+		"no reload before ready":        {func(n *Notifier) { n.Reloading()(); begin(n) }, []string{"READY=1"}},
+		"ready during the first reload": {func(n *Notifier) { done := n.Reloading(); begin(n); done() }, []string{"READY=1", "READY=1"}},
+		"ready after a reload":          {func(n *Notifier) { begin(n); n.Reloading()() }, []string{"READY=1", reloading, "READY=1"}},
 		"not ready after a stop": {
 			func(n *Notifier) {
-				n.Ready()
+				begin(n)
 				done := n.Reloading()
-				n.Stopping(time.Second)
+				stop(n)
 				done()
-				n.Ready()
+				begin(n)
 				n.Reloading()()
 			},
-			[]string{"READY=1", "RELOADING=1\nMONOTONIC_USEC=", "STOPPING=1\nEXTEND_TIMEOUT_USEC=1000000"},
+			[]string{"READY=1", reloading, stops},
 		},
-		"never ready":                 {func(n *Notifier) { n.Stopping(0); n.Ready(); n.Stopping(0) }, []string{"STOPPING=1\nEXTEND_TIMEOUT_USEC=0"}},
-		"status on change":            {func(n *Notifier) { n.Status("a"); n.Status("a"); n.Status("b") }, []string{"STATUS=a", "STATUS=b"}},
-		"status is one line":          {func(n *Notifier) { n.Status("a\nREADY=1") }, []string{"STATUS=a READY=1"}},
-		"a long start":                {func(n *Notifier) { n.Starting(2 * time.Minute) }, []string{"EXTEND_TIMEOUT_USEC=120000000"}},
-		"nobody to tell stops nobody": {func(n *Notifier) { n.send = nil; n.Ready(); n.Watchdog(); n.Status("a"); n.Reloading()() }, nil},
+		"never ready":        {func(n *Notifier) { stop(n); begin(n); stop(n) }, []string{stops}},
+		"status on change":   {func(n *Notifier) { n.tellStatus("a"); n.tellStatus("a"); n.tellStatus("b") }, []string{"STATUS=a", "STATUS=b"}},
+		"status is one line": {func(n *Notifier) { n.tellStatus("a\nREADY=1") }, []string{"STATUS=a; READY=1"}},
+		"a long start":       {func(n *Notifier) { n.enter(starting, extend(2*time.Minute)); begin(n) }, []string{"EXTEND_TIMEOUT_USEC=120000000", "READY=1"}},
+		"no service manager": {func(n *Notifier) { n.send = nil; begin(n); n.tellStatus("a"); n.Reloading()() }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,9 +66,9 @@ func TestNotifierWithoutAnEar(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	n := &Notifier{log: zerolog.New(&log), send: func(string) error { return errors.New("deaf") }}
-	n.Ready()
-	n.Watchdog()
-	n.Status("a")
+	n.enter(ready, sd.SdNotifyReady)
+	n.tellStatus("b")
+	n.tellStatus("a")
 	require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 	require.Contains(t, log.String(), "deaf")
 }

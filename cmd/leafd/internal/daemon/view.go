@@ -46,7 +46,7 @@ func (l *life) workers(ctx context.Context) ([]server.WorkerInfo, error) {
 		}
 		asked[s.Address] = s
 	}
-	self, now := l.worker.Record(), l.d.clk.Read().Wall()
+	self, now := l.worker.Record(), l.d.Clock.Read().Wall()
 	list := make([]server.WorkerInfo, 0, len(entries))
 	for _, e := range entries {
 		info := server.InfoOf(e, now)
