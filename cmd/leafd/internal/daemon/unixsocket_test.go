@@ -80,7 +80,6 @@ func TestSocketIsTakenFromTheDeadOnly(t *testing.T) {
 			require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
 			require.NoError(t, ln.Close())
 			require.NoFileExists(t, path)
-			require.NoError(t, ln.Close())
 		})
 	}
 	_, err := listenUnix(t.Context(), filepath.Join(t.TempDir(), "missing", "s"))
@@ -115,19 +114,4 @@ func TestSocketIsTakenByOne(t *testing.T) {
 		require.True(t, answers(path))
 		require.NoError(t, (*won.Load()).Close())
 	}
-}
-
-// What stands there by now is another's.
-func TestSocketOfASuccessorStays(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "s")
-	first, err := listenUnix(t.Context(), path)
-	require.NoError(t, err)
-	require.NoError(t, os.Remove(path)) // by hand
-	second, err := listenUnix(t.Context(), path)
-	require.NoError(t, err)
-	require.NoError(t, first.Close())
-	require.True(t, answers(path))
-	require.NoError(t, second.Close())
-	require.NoFileExists(t, path)
 }
