@@ -63,7 +63,7 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		}
 		return a.serve(cmd.Context(), cfg, &daemon.ReloadOnSIGHUP{
 			Load: func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) },
-			Log:  log, Reload: reload, Told: a.reloading, Values: values, Start: cfg,
+			Log:  log, Reload: reload, Told: a.reloading, Values: values,
 		})
 	}
 	return cmd

@@ -158,7 +158,10 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	if d.metrics, err = metrics.New(measured); err != nil {
 		return err
 	}
-	if err := errors.Join(d.Reload.Join("alarms", d.prepareAlarms), d.Reload.Join("server", d.prepareServer)); err != nil {
+	if err := errors.Join(
+		d.Reload.Join("alarms", func(cfg settings.Config) (func(), error) { return d.alarms.PrepareWebhook(cfg.Alarm.Webhook) }),
+		d.Reload.Join("server", func(cfg settings.Config) (func(), error) { return func() { d.server.SetLive(cfg.Live()) }, nil }),
+	); err != nil {
 		return err
 	}
 	if err := d.openListeners(ctx); err != nil {
@@ -227,7 +230,8 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 		return nil, err
 	}
 	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
-	if err := d.Reload.Join("store", d.prepareStore); err != nil {
+	reloads := func(cfg settings.Config) (func(), error) { return d.store.PrepareReload(cfg.Store(false)) }
+	if err := d.Reload.Join("store", reloads); err != nil {
 		return nil, err
 	}
 	cfg := segment.Config{

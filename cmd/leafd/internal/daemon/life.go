@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/peerclock"
@@ -154,7 +155,10 @@ func (l *life) config() (worker.Config, error) {
 func (l *life) serve(ctx context.Context) error {
 	d := l.d
 	first := d.life.Swap(l) == nil
-	if err := d.Reload.Join("life", l.prepare); err != nil {
+	follow := func(cfg settings.Config) (func(), error) {
+		return func() { l.worker.SetThreshold(cfg.Clock.Threshold) }, nil
+	}
+	if err := d.Reload.Join("life", follow); err != nil {
 		return err
 	}
 	d.serveBackend(l)

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -63,15 +62,15 @@ func (r *Reloader) apply(next settings.Config) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	merged := r.current().WithLive(next)
-	commits := make([]func(), 0, len(r.parts))
-	var refused []error
+	var commits []func()
+	var refused error
 	for _, prepare := range r.parts {
 		commit, err := prepare(merged)
-		refused = append(refused, err)
+		refused = errors.Join(refused, err)
 		commits = append(commits, commit)
 	}
-	if err := errors.Join(refused...); err != nil {
-		return err
+	if refused != nil {
+		return refused
 	}
 	for _, commit := range commits {
 		commit()
@@ -84,23 +83,4 @@ func (r *Reloader) apply(next settings.Config) error {
 func (l *LogLevel) Prepare(cfg settings.Config) (commit func(), err error) {
 	parsed, err := zerolog.ParseLevel(cfg.Log.Level)
 	return func() { l.set(parsed) }, err
-}
-
-func (d *daemon) prepareServer(cfg settings.Config) (commit func(), err error) {
-	return func() { d.server.SetLive(cfg.Live()) }, nil
-}
-
-func (l *life) prepare(cfg settings.Config) (commit func(), err error) {
-	return func() { l.worker.SetThreshold(cfg.Clock.Threshold) }, nil
-}
-
-func (d *daemon) prepareAlarms(cfg settings.Config) (commit func(), err error) {
-	return d.alarms.PrepareWebhook(cfg.Alarm.Webhook)
-}
-
-func (d *daemon) prepareStore(cfg settings.Config) (commit func(), err error) {
-	if commit, err = d.store.PrepareReload(cfg.Store(false)); err != nil {
-		return nil, fmt.Errorf("mysql: %w", err)
-	}
-	return commit, nil
 }

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -20,10 +19,7 @@ type ReloadOnSIGHUP struct {
 	Log    zerolog.Logger
 	Reload *Reloader
 	Told   func() (done func()) // called when a reload begins; what it returns, when it has ended
-
-	// Values and Start are the settings in force. Run's goroutine alone uses them.
-	Values *settings.Values
-	Start  settings.Config
+	Values *settings.Values     // in force; Run's goroutine alone uses them
 }
 
 // Run reloads at each signal until ctx is done.
@@ -43,22 +39,24 @@ func (h *ReloadOnSIGHUP) Run(ctx context.Context, signals <-chan os.Signal) {
 // once is one reload. One log line tells its outcome, and another the settings that
 // need a restart.
 func (h *ReloadOnSIGHUP) once(ctx context.Context) {
+	before := h.Reload.current()
 	next, values, err := h.Load(ctx)
 	if err == nil {
 		err = h.Reload.apply(next)
 	}
+	if ctx.Err() != nil { // the stop may have ended the reading
+		return
+	}
 	if err != nil {
-		if ctx.Err() == nil { // else the stop ended the reading
-			h.refused(err)
-		}
+		h.Log.Error().Err(err).Msg("reload: refused, and no setting has changed; fix this and send SIGHUP again")
 		return
 	}
 	for _, warning := range next.Warnings {
-		if !slices.Contains(h.Start.Warnings, warning) {
+		if !slices.Contains(before.Warnings, warning) {
 			h.Log.Warn().Msg(warning)
 		}
 	}
-	taken, waiting := h.changes(next, values)
+	taken, waiting := h.changes(before, next, values)
 	if len(taken) == 0 {
 		h.Log.Info().Msg("reload: no setting that can change while leafd runs has changed")
 	} else {
@@ -69,40 +67,30 @@ func (h *ReloadOnSIGHUP) once(ctx context.Context) {
 	}
 }
 
-// refused logs why no setting has changed.
-func (h *ReloadOnSIGHUP) refused(err error) {
-	line := h.Log.Error()
-	if problems := settings.Errors(nil); errors.As(err, &problems) {
-		line = line.Strs("problems", problems)
-	} else {
-		line = line.Err(err)
-	}
-	line.Msg("reload: refused, and no setting has changed; fix this and send SIGHUP again")
-}
-
 // changes returns the settings that were taken, with old and new values, and the names
 // of those that need a restart. The former are then the ones in force.
-func (h *ReloadOnSIGHUP) changes(next settings.Config, after *settings.Values) (taken, waiting []string) {
-	live := h.Start.WithLive(next)
+func (h *ReloadOnSIGHUP) changes(before, next settings.Config, after *settings.Values) (taken, waiting []string) {
+	content := map[string]bool{ // of files that have changed
+		"admin-token-file": before.HTTP.AdminToken != next.HTTP.AdminToken,
+		"tokens-file":      !reflect.DeepEqual(before.HTTP.Callers, next.HTTP.Callers),
+		"zk-auth-file":     !reflect.DeepEqual(before.ZooKeeper.Auth, next.ZooKeeper.Auth),
+	}
 	for _, v := range after.All {
-		before := h.Values.Find(v.Setting.Name)
-		was, is := before.Shown(), v.Shown()
+		name, old := v.Setting.Name, h.Values.Find(v.Setting.Name)
+		was, is := old.Shown(), v.Shown()
 		switch {
-		case !reflect.DeepEqual(before.Parsed, v.Parsed):
-		case v.Setting.Name == "admin-token-file" && h.Start.HTTP.AdminToken != next.HTTP.AdminToken,
-			v.Setting.Name == "tokens-file" && !reflect.DeepEqual(h.Start.HTTP.Callers, next.HTTP.Callers),
-			v.Setting.Name == "zk-auth-file" && !reflect.DeepEqual(h.Start.ZooKeeper.Auth, next.ZooKeeper.Auth):
+		case !reflect.DeepEqual(old.Parsed, v.Parsed):
+		case content[name]:
 			was, is = "(content)", "(new content)"
 		default:
 			continue
 		}
-		if v.Setting.Live && (v.Setting.Name != "mysql" || live.Segment.MySQL == next.Segment.MySQL) {
-			taken = append(taken, fmt.Sprintf("%s: %s -> %s", v.Setting.Name, was, is))
-			before.Parsed = v.Parsed
+		if v.Setting.Live && (name != "mysql" || h.Reload.current().Segment.MySQL == next.Segment.MySQL) {
+			taken = append(taken, fmt.Sprintf("%s: %s -> %s", name, was, is))
+			old.Parsed = v.Parsed
 		} else {
-			waiting = append(waiting, v.Setting.Name)
+			waiting = append(waiting, name)
 		}
 	}
-	h.Start = live
 	return taken, waiting
 }
