@@ -2,13 +2,10 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
-	"github.com/leafd/leafd/server/peerclock"
-	"github.com/leafd/leafd/worker"
 )
 
 // refusing stands in for the generator where there is no life that may issue.
@@ -38,7 +35,7 @@ func (d *daemon) serveBackend(l *life) {
 		if l.registry != nil {
 			b.Clock, b.Workers, b.Ask = l.clock, l.workers, l.askPeers
 		}
-		if why := l.worker.Check(); errors.Is(why, worker.ErrFenced) {
+		if why := l.worker.Check(); why != nil {
 			b.Snowflake = refusing{why}
 		}
 	case d.cfg.Snowflake.On:
@@ -65,14 +62,3 @@ func (l *life) info() server.WorkerInfo {
 
 // state is the worker's state in GET /api/worker.
 func (l *life) state() string { return condition.WorkerState(l.conditions()) }
-
-// clock is the last comparison of our clock with the peers'.
-func (l *life) clock() server.ClockInfo {
-	samples, verdict, checked := l.worker.Peers()
-	for i := range samples {
-		if s := &samples[i]; s.Err != nil {
-			s.Err = peerclock.Class(s.Err)
-		}
-	}
-	return server.ClockInfo{Checked: checked, Verdict: verdict, Threshold: l.worker.Threshold(), Samples: samples}
-}

@@ -1,11 +1,9 @@
 package daemon
 
 import (
-	"errors"
 	"time"
 
 	"github.com/leafd/leafd/server"
-	"github.com/leafd/leafd/worker"
 )
 
 // guards is how far this daemon is from having to stop issuing, as GET
@@ -15,7 +13,7 @@ func (l *life) guards() server.Guards {
 	stats := w.Stats()
 	ceiling := w.Ceiling()
 	g := server.Guards{
-		Fenced: errors.Is(w.Check(), worker.ErrFenced), Ceiling: ceiling,
+		Fenced: w.Check() != nil, Ceiling: ceiling,
 		CeilingLead: server.Milliseconds(d.cfg.Tuning.CeilingLead), ReportInterval: server.Milliseconds(d.cfg.Tuning.ReportInterval),
 		ReportAge: server.Milliseconds(stats.File.Age), Registry: "standalone",
 	}

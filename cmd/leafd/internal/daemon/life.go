@@ -58,7 +58,7 @@ const (
 // runWorker claims the worker ID, which may have to wait for the clock, and
 // issues snowflake IDs until ctx is done, in one life after the other.
 func (d *daemon) runWorker(start, ctx context.Context) error {
-	l, err := d.beginLife(start, nil)
+	l, err := d.beginLife(start, nil, nil)
 	if err != nil {
 		if start.Err() != nil { // err may be what the claim waited for
 			return nil //nolint:nilerr // stopped while it waited: nothing was issued
@@ -70,9 +70,11 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 	}
 	// The last ID is known only once none can follow it, so the generator
 	// stops before the last report, regardless of what else is still going on.
-	d.onClose("the last report", func(ctx context.Context) error { return l.worker.Close(ctx, l.ids.Stop()) })
-	pause := leastPause
-	for {
+	d.onClose("the last report", func(ctx context.Context) error {
+		last := d.life.Load()
+		return last.worker.Close(ctx, last.ids.Stop())
+	})
+	for pause := leastPause; l != nil; {
 		began := d.Clock.Mono()
 		why := l.serve(ctx)
 		if !errors.Is(why, worker.ErrFenced) {
@@ -81,17 +83,27 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 		if d.Clock.Mono()-began >= longLife {
 			pause = leastPause
 		}
-		next := d.succeed(start, l, why, &pause)
-		if next == nil {
-			return nil
-		}
-		l = next
+		l, pause = d.succeed(start, l, why, pause)
 	}
+	<-ctx.Done()
+	return nil
 }
 
-// beginLife claims a worker ID for a new life; displaced is why the one before was fenced,
-// nil for the first.
-func (d *daemon) beginLife(ctx context.Context, displaced error) (*life, error) {
+// beginLife locks the data directory where that isn't locked any more, and claims a worker ID for a
+// new life. displaced is why the one before was fenced, and why what the last try, or that one, has
+// ended with; both are nil for the first.
+func (d *daemon) beginLife(ctx context.Context, why, displaced error) (*life, error) {
+	if errors.Is(why, worker.ErrLocked) {
+		if err := d.closeCache(); err != nil {
+			return nil, err
+		}
+	}
+	if d.cache == nil {
+		var err error
+		if d.cache, err = cache.Open(d.cfg.DataDir); err != nil {
+			return nil, err
+		}
+	}
 	l := &life{d: d, owner: uuid.NewString()}
 	d.server.SetOwner(l.owner)
 	cfg, err := l.config()
@@ -180,24 +192,23 @@ func (l *life) serve(ctx context.Context) error {
 }
 
 // succeed begins the life after l, which was displaced for the reason why. It tries until
-// one issues; nil where ctx is done first, or none may follow. l refuses
-// requests meanwhile.
-func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Duration) *life {
+// one issues, and returns the pause before the one that follows it; nil where ctx is done first, or
+// none may follow. l refuses requests meanwhile.
+func (d *daemon) succeed(ctx context.Context, l *life, why error, pause time.Duration) (*life, time.Duration) {
 	d.serveBackend(l)
 	_ = l.worker.Close(ctx, l.worker.Floor()) // it returns why
-	displaced := why
-	for !errors.Is(why, worker.ErrForeign) {
-		d.Log.Warn().Dur("pause_ms", *pause).Msg("a new life begins after a pause, and gets another worker ID where the old one is lost")
-		if d.Clock.Sleep(ctx, *pause) != nil {
-			return nil
+	for displaced := why; !errors.Is(why, worker.ErrForeign); {
+		d.Log.Warn().Dur("pause_ms", pause).Msg("a new life begins after a pause, and gets another worker ID where the old one is lost")
+		if d.Clock.Sleep(ctx, pause) != nil {
+			return nil, 0
 		}
-		*pause = min(2**pause, mostPause)
-		next, err := d.tryLife(ctx, why, displaced)
+		pause = min(2*pause, mostPause)
+		next, err := d.beginLife(ctx, why, displaced)
 		if err == nil {
-			return next
+			return next, pause
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil, 0
 		}
 		why = err
 		l.refused.Store(&err)
@@ -205,24 +216,7 @@ func (d *daemon) succeed(ctx context.Context, l *life, why error, pause *time.Du
 	}
 	why = fmt.Errorf("%w: %w", condition.ErrFencedForGood, why)
 	l.refused.Store(&why)
-	return nil
-}
-
-// tryLife begins a life after a displaced one; why is what the last try, or that one, has
-// ended with.
-func (d *daemon) tryLife(ctx context.Context, why, displaced error) (*life, error) {
-	if d.cache != nil && errors.Is(why, worker.ErrLocked) {
-		if err := d.closeCache(); err != nil {
-			return nil, err
-		}
-	}
-	if d.cache == nil {
-		var err error
-		if d.cache, err = cache.Open(d.cfg.DataDir); err != nil {
-			return nil, err
-		}
-	}
-	return d.beginLife(ctx, displaced)
+	return nil, 0
 }
 
 // closeCache gives the data directory up.

@@ -38,12 +38,8 @@ func (l *life) workers(ctx context.Context) ([]server.WorkerInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	samples, _, _ := l.worker.Peers()
 	asked := map[string]clock.Sample{}
-	for _, s := range samples {
-		if s.Err != nil {
-			s.Err = peerclock.Class(s.Err)
-		}
+	for _, s := range l.clock().Samples {
 		asked[s.Address] = s
 	}
 	self, now := l.worker.Record(), l.d.Clock.Read().Wall()
@@ -56,4 +52,15 @@ func (l *life) workers(ctx context.Context) ([]server.WorkerInfo, error) {
 		list = append(list, info)
 	}
 	return list, nil
+}
+
+// clock is the last comparison of our clock with the peers'.
+func (l *life) clock() server.ClockInfo {
+	samples, verdict, checked := l.worker.Peers()
+	for i := range samples {
+		if s := &samples[i]; s.Err != nil {
+			s.Err = peerclock.Class(s.Err)
+		}
+	}
+	return server.ClockInfo{Checked: checked, Verdict: verdict, Threshold: l.worker.Threshold(), Samples: samples}
 }
