@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -78,11 +79,9 @@ func speaksForItself(err error) bool {
 	if kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()
 	}
-	own := false
-	for _, from := range []string{"github.com/leafd/leafd/", "modernc.org/sqlite", "errors", "fmt", "io/fs", "os", "syscall", "context"} {
-		own = own || kind.PkgPath() == from || strings.HasPrefix(kind.PkgPath(), from) && strings.ContainsRune(from, '.')
-	}
-	if !own || !utf8.ValidString(err.Error()) {
+	from := kind.PkgPath()
+	if !strings.HasPrefix(from, "github.com/leafd/leafd/") && !strings.HasPrefix(from, "modernc.org/sqlite") &&
+		!slices.Contains([]string{"errors", "fmt", "io/fs", "os", "syscall", "context"}, from) || !utf8.ValidString(err.Error()) {
 		return false
 	}
 	switch wrapped := err.(type) { //nolint:errorlint // the tree is walked
@@ -90,11 +89,7 @@ func speaksForItself(err error) bool {
 		inner := wrapped.Unwrap()
 		return inner == nil || speaksForItself(inner)
 	case interface{ Unwrap() []error }:
-		for _, inner := range wrapped.Unwrap() {
-			if !speaksForItself(inner) {
-				return false
-			}
-		}
+		return !slices.ContainsFunc(wrapped.Unwrap(), func(inner error) bool { return !speaksForItself(inner) })
 	}
 	return true
 }

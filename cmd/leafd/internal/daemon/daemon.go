@@ -199,7 +199,7 @@ func (d *daemon) bringUp(start, life context.Context) (err error) {
 			return err
 		}
 		parts.Go(func() error { return segments.Run(life) })
-		parts.Go(func() error { return d.awaitRest(life, segments) })
+		defer time.AfterFunc(restPatience, segments.Release).Stop()
 		if !d.cfg.Store(true).Local() {
 			parts.Go(func() error { return d.inspectDatabase(life) })
 		}
@@ -331,7 +331,9 @@ func (d *daemon) close() (err error) {
 	for _, undo := range slices.Backward(d.closers) {
 		err = errors.Join(err, undo(ctx))
 	}
-	d.closeListeners()
+	for _, ln := range d.opened {
+		_ = ln.Close() // the server has closed it where it came to serve
+	}
 	if err == nil {
 		d.Log.Info().Msg("stopped")
 	}

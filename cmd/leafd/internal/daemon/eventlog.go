@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/snowflake"
@@ -46,22 +48,17 @@ func (d *daemon) workerEvent(e worker.Event) {
 
 // zookeeperEvent logs the events of the connection to ZooKeeper.
 func (d *daemon) zookeeperEvent(e zksession.Event) {
-	switch e.Kind {
-	case zksession.EventDisconnected:
-		if e.Err == nil { // we closed it
-			d.Log.Debug().Str("server", e.Server).Msg("ZooKeeper: disconnected")
-			return
-		}
-		d.Log.Warn().Str("server", e.Server).AnErr("reason", e.Err).Msg("ZooKeeper: disconnected")
-	case zksession.EventConnected:
+	level := zerolog.WarnLevel
+	switch {
+	case e.Kind == zksession.EventConnected:
 		d.noteWait(nil)
-		d.Log.Info().Str("server", e.Server).Str("session", strconv.FormatInt(e.Session, 16)).Msg("ZooKeeper: connected")
-	default: // the worker tells it too where it matters
-		if e.Err != nil {
-			d.noteWait(e.Err)
-		}
-		d.Log.Warn().Str("server", e.Server).AnErr("reason", e.Err).Msgf("ZooKeeper: %s", e.Kind)
+		level = zerolog.InfoLevel
+	case e.Err == nil && e.Kind == zksession.EventDisconnected: // we closed it
+		level = zerolog.DebugLevel
+	case e.Err != nil && e.Kind != zksession.EventDisconnected: // the worker tells it too where it matters
+		d.noteWait(e.Err)
 	}
+	d.Log.WithLevel(level).Str("server", e.Server).Str("session", strconv.FormatInt(e.Session, 16)).AnErr("reason", e.Err).Msgf("ZooKeeper: %s", e.Kind)
 }
 
 // segmentEvent writes down the events of the segment service.
@@ -69,10 +66,8 @@ func (d *daemon) segmentEvent(e segment.Event) {
 	switch e.Kind {
 	case segment.KindLoaded:
 		d.Log.Info().Int64("tags", e.Count).Msg("segment tags loaded")
-	case segment.KindTagAdded:
-		d.Log.Info().Str("tag", e.Tag).Msg("tag added")
-	case segment.KindTagRemoved:
-		d.Log.Info().Str("tag", e.Tag).Msg("tag removed")
+	case segment.KindTagAdded, segment.KindTagRemoved:
+		d.Log.Info().Str("tag", e.Tag).Msg(string(e.Kind))
 	case segment.KindTagChanged:
 		d.Log.Info().Str("tag", e.Tag).Int64("old_step", e.OldStep).Int64("new_step", e.NewStep).Msg("tag changed")
 	case segment.KindMoved:
@@ -143,11 +138,7 @@ func (l *life) conditions() (all []condition.Condition) {
 	switch err := l.ids.Check(); {
 	case err == nil, errors.Is(err, snowflake.ErrStopped), errors.Is(err, worker.ErrFenced):
 	case errors.Is(err, snowflake.ErrClockBackwards), ready:
-		c, known := condition.Unfit(err)
-		if !known {
-			c = condition.Of(snowflake.ErrTimeExhausted, "", err)
-		}
-		all = append(all, c)
+		all = append(all, condition.Of(err, "", err))
 	}
 	condition.Sort(all)
 	return all

@@ -72,13 +72,3 @@ func (d *daemon) addListeners(ctx context.Context, actors *oklog.Group, drain fu
 		interrupt = func(error) {}
 	}
 }
-
-// closeListeners closes what the server may not have come to serve.
-func (d *daemon) closeListeners() {
-	for _, ln := range d.opened {
-		_ = ln.Close() // the server has closed it where it came to serve
-	}
-	for _, ln := range d.Inherited {
-		_ = ln.Close()
-	}
-}

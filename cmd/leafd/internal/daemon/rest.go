@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,22 +39,13 @@ const bootIDPath = "/proc/sys/kernel/random/boot_id"
 
 // bootID is the same until the machine starts again; empty where the system doesn't tell.
 func (d *daemon) bootID() string {
-	if d.cfg.Tuning.BootID != "" {
-		return d.cfg.Tuning.BootID
-	}
-	id, err := os.ReadFile(bootIDPath)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(id))
+	id, _ := os.ReadFile(bootIDPath)
+	return cmp.Or(d.cfg.Tuning.BootID, strings.TrimSpace(string(id)))
 }
 
 // isOurs tells whether a life of the record now, after previous, may use it.
 func (r rest) isOurs(now worker.Record, previous, boot string) bool {
-	if r.Instance != now.Instance {
-		return false
-	}
-	return r.Owner != "" && r.Owner == previous || boot != "" && r.Boot == boot
+	return r.Instance == now.Instance && (r.Owner != "" && r.Owner == previous || boot != "" && r.Boot == boot)
 }
 
 // asksZooKeeper tells whether the start of a life asks ZooKeeper for its worker ID.
@@ -64,14 +56,6 @@ func (d *daemon) asksZooKeeper() bool {
 // restPatience is how long fetches wait for ZooKeeper's word on a rest, which would be burned
 // by them: longer than a start takes that finds ZooKeeper away.
 const restPatience = 2 * time.Second
-
-// awaitRest ends the wait of fetches for a rest after restPatience.
-func (d *daemon) awaitRest(ctx context.Context, segments *segment.Service) error {
-	if d.Clock.Sleep(ctx, restPatience) == nil {
-		segments.Release()
-	}
-	return nil
-}
 
 // takeRest serves what the last life has left. now is the record that the start has ended
 // with, and previous the life that ZooKeeper showed before; both empty where it has no say.

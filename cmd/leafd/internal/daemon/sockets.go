@@ -2,10 +2,11 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/coreos/go-systemd/v22/activation"
 
@@ -25,33 +26,29 @@ var errSocket = errors.New("sockets passed by systemd (LISTEN_FDS)")
 func InheritedSockets() (map[string]net.Listener, error) {
 	// activation allocates room for as many as the variable says.
 	if n, err := strconv.Atoi(os.Getenv("LISTEN_FDS")); err == nil && n > maxSockets {
-		return nil, settings.AsUsage(fmt.Errorf("%w: LISTEN_FDS is %d: leafd serves three at most", errSocket, n))
+		return nil, settings.Usagef("%w: LISTEN_FDS is %d: leafd serves three at most", errSocket, n)
 	}
 	files := activation.Files(true)
 	if len(files) == 0 {
 		return nil, nil
 	}
+	known := []string{settings.PublicSocket, settings.AdminSocket, settings.RedisSocket}
 	sockets := make(map[string]net.Listener, len(files))
 	for _, f := range files {
 		name := f.Name()
 		// A single socket of any other name is meant for the listener that leafd always has.
-		if len(files) == 1 && name != settings.AdminSocket && name != settings.RedisSocket {
+		if len(files) == 1 && !slices.Contains(known, name) {
 			name = settings.PublicSocket
 		}
 		ln, err := net.FileListener(f)
-		if cerr := f.Close(); err == nil { // FileListener has a descriptor of its own
-			err = cerr
-		}
+		_ = f.Close() // ln has a descriptor of its own
 		switch {
 		case err != nil:
-			err = fmt.Errorf("%w: %q is no listening stream socket: %w", errSocket, name, err)
-		case name != settings.PublicSocket && name != settings.AdminSocket && name != settings.RedisSocket:
-			err = fmt.Errorf("%w: %q on %s: want FileDescriptorName=%s, %s or %s", errSocket, name, ln.Addr(), settings.PublicSocket, settings.AdminSocket, settings.RedisSocket)
+			return nil, settings.Usagef("%w: %q is no listening stream socket: %w", errSocket, name, err)
+		case !slices.Contains(known, name):
+			return nil, settings.Usagef("%w: %q on %s: want FileDescriptorName=%s", errSocket, name, ln.Addr(), strings.Join(known, ", or "))
 		case sockets[name] != nil:
-			err = fmt.Errorf("%w: there are two named %q, on %s and on %s: leafd serves one", errSocket, name, sockets[name].Addr(), ln.Addr())
-		}
-		if err != nil {
-			return nil, settings.AsUsage(err)
+			return nil, settings.Usagef("%w: there are two named %q, on %s and on %s: leafd serves one", errSocket, name, sockets[name].Addr(), ln.Addr())
 		}
 		sockets[name] = ln
 	}
