@@ -11,9 +11,9 @@ import (
 type answer struct {
 	status int
 	body   []byte
-	ids    []int64 // of ranges the first and the last of each
-	good   bool    // there was nothing but IDs
-	last   bool    // the connection can't be used again
+	ids    []int64
+	good   bool // there was nothing but IDs
+	last   bool // the connection can't be used again
 }
 
 // read reads a response in any form that there is.
@@ -24,7 +24,7 @@ func (c *conn) read() (answer, error) {
 	}
 	a := answer{status: r.StatusCode(), body: r.Body(), last: r.ConnectionClose()}
 	if a.status == http.StatusOK {
-		c.ids, a.good = parseIDs(c.ids[:0], a.body, c.ranges)
+		c.ids, a.good = parseIDs(c.ids[:0], a.body)
 		a.ids = c.ids
 	}
 	return a, nil
@@ -39,13 +39,9 @@ func codeOf(body []byte) string {
 	return refusal.Code
 }
 
-// parseIDs appends the IDs of a body, one a line, or of ranges two, to ids. ok is false
-// when there is anything but IDs.
-func parseIDs(ids []int64, body []byte, ranges bool) (list []int64, ok bool) {
-	parts := 1 // of a line
-	if ranges {
-		parts = 2
-	}
+// parseIDs appends the IDs of a body, one a line, to ids. ok is false when there is anything
+// but IDs.
+func parseIDs(ids []int64, body []byte) (list []int64, ok bool) {
 	const digits = 19 // of the largest int64; no number of 19 digits overflows a uint64
 	for i := 0; i < len(body); i++ {
 		var v uint64
@@ -55,31 +51,12 @@ func parseIDs(ids []int64, body []byte, ranges bool) (list []int64, ok bool) {
 			i++
 		}
 		n := i - start
-		end := byte('\n')
-		switch {
-		case ranges && len(ids)%2 == 0:
-			end = '-'
-		case ranges && v-uint64(ids[len(ids)-1]) >= MaxBatch: // also of one that ends before it begins
-			return ids[:len(ids)-1], false
-		}
-		if n == 0 || n > digits || v > 1<<63-1 || n > 1 && body[start] == '0' || i < len(body) && body[i] != end {
-			return ids[:len(ids)&^(parts-1)], false
+		if n == 0 || n > digits || v > 1<<63-1 || n > 1 && body[start] == '0' || i < len(body) && body[i] != '\n' {
+			return ids, false
 		}
 		ids = append(ids, int64(v))
 	}
-	whole := len(ids) &^ (parts - 1)
-	return ids[:whole], whole == len(ids)
-}
-
-// countIDs is how many IDs there are.
-func countIDs(ids []int64, ranges bool) (n int64) {
-	if !ranges {
-		return int64(len(ids))
-	}
-	for i := 0; i < len(ids); i += 2 {
-		n += ids[i+1] - ids[i] + 1
-	}
-	return n
+	return ids, true
 }
 
 // sample is the beginning of what a server said, for people.

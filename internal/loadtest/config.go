@@ -58,9 +58,6 @@ type Config struct {
 	Keys []string
 	// Batch is how many IDs a request asks for, 1 to MaxBatch.
 	Batch int
-	// Ranges has the IDs of an answer come as ranges: of Take's and the checks' IDs, the
-	// first and the last of each by turns.
-	Ranges bool
 	// Rate is how many requests a second have their turn; 0: a closed loop.
 	Rate float64
 	// Clients is how many connections there are, 1 to MaxClients.

@@ -33,7 +33,6 @@ type conn struct {
 	raw    net.Conn
 	in     *bufio.Reader
 	broken error         // of the connection, when it had one
-	came   bool          // an answer has begun to come since the last write
 	armed  time.Duration // when the deadline was set, since the start of the run
 	used   time.Duration // when the last answer came, or the connection was made
 	last   int64         // the last ID, of mode Snowflake
@@ -41,14 +40,13 @@ type conn struct {
 
 	response fasthttp.Response // of which there is one at a time
 	ids      []int64           // room for those of an answer
-	ranges   bool              // of which they are the first and the last
 	unhurry  func() bool
 }
 
 // newConn takes over a connection; its answers have to be there soon once ctx ends. A
 // client that sets a deadline after that sees that it has ended before it sends.
-func newConn(ctx context.Context, raw net.Conn, now time.Duration, ranges bool) *conn {
-	c := &conn{raw: raw, armed: -1, used: now, ranges: ranges}
+func newConn(ctx context.Context, raw net.Conn, now time.Duration) *conn {
+	c := &conn{raw: raw, armed: -1, used: now}
 	c.in = bufio.NewReaderSize(c, headLimit)
 	c.unhurry = context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now().Add(grace)) }) // a closed connection needs none
 	return c
@@ -78,19 +76,11 @@ func (c *conn) arm(now, timeout time.Duration) error {
 	return c.raw.SetDeadline(time.Now().Add(timeout + timeout/8))
 }
 
-// send writes requests, of which no answer is outstanding.
-func (c *conn) send(requests []byte) error {
-	c.came = false
-	_, err := c.raw.Write(requests)
-	return err
-}
-
 // receive reads the next answer.
 func (c *conn) receive() (answer, error) {
 	if _, err := c.in.Peek(1); err != nil {
 		return answer{}, err
 	}
-	c.came = true
 	a, err := c.read()
 	switch {
 	case err == nil:
@@ -102,14 +92,6 @@ func (c *conn) receive() (answer, error) {
 	default:
 		return answer{}, c.broken
 	}
-}
-
-// closedWhileIdle reports whether the server closed a connection between two requests,
-// as it may: nothing of an answer came.
-func (c *conn) closedWhileIdle(err error, now time.Duration) bool {
-	const idle = time.Second
-	gone := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-	return gone && !c.came && now-c.used > idle
 }
 
 // transportCode names what went wrong below HTTP.

@@ -33,10 +33,6 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fake) growing(w http.ResponseWriter, r *http.Request, _ int64) {
 	n := asked(r)
 	last := f.given.Add(n)
-	if r.URL.Query().Get("as") == "ranges" {
-		_, _ = fmt.Fprintf(w, "%d-%d\n%d-%d\n", last-n+1, last-n/2, last-n/2+1, last)
-		return
-	}
 	var b strings.Builder
 	for id := last - n + 1; id <= last; id++ {
 		b.WriteString(strconv.FormatInt(id, 10))

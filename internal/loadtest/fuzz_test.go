@@ -38,7 +38,7 @@ func FuzzTarget(f *testing.F) {
 		} else {
 			require.NotEmpty(t, to.address)
 		}
-		text := to.request("segment", key, n, false)
+		text := to.request("segment", key, n)
 		reader := bufio.NewReader(bytes.NewReader(text))
 		request, err := http.ReadRequest(reader)
 		if err != nil {

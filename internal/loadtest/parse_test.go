@@ -11,31 +11,22 @@ import (
 
 // FuzzParseIDs compares parseIDs with strconv.
 func FuzzParseIDs(f *testing.F) {
-	for _, s := range []string{"", "1", "1\n", "1\n2", "1\n2\n", "0", "00", "01", "9223372036854775807", "9223372036854775808", "99999999999999999999", "-1", "+1", "1 ", "\n", "1\n\n2", "1\r\n", "x", "1-2\n3-3", "1-", "1-2-3\n", "1\n2-3", "2-1", "0-9223372036854775807", "1-1000000", "1-1000001"} {
-		f.Add([]byte(s), false)
-		f.Add([]byte(s), true)
+	for _, s := range []string{"", "1", "1\n", "1\n2", "1\n2\n", "0", "00", "01", "9223372036854775807", "9223372036854775808", "99999999999999999999", "-1", "+1", "1 ", "\n", "1\n\n2", "1\r\n", "x", "1-2\n"} {
+		f.Add([]byte(s))
 	}
-	f.Fuzz(func(t *testing.T, body []byte, ranges bool) {
+	f.Fuzz(func(t *testing.T, body []byte) {
 		var want []int64
 		wantOK := true
-		parts := 1
-		if ranges {
-			parts = 2
-		}
 		for line := range strings.Lines(string(body)) {
-			texts := strings.SplitN(strings.TrimSuffix(line, "\n"), "-", parts)
-			wantOK = wantOK && len(texts) == parts
-			for _, text := range texts {
-				id, err := strconv.ParseInt(text, 10, 64)
-				wantOK = wantOK && err == nil && id >= 0 && strconv.FormatInt(id, 10) == text
-				want = append(want, id)
-			}
-			wantOK = wantOK && (!ranges || want[len(want)-2] <= want[len(want)-1] && want[len(want)-1]-want[len(want)-2] < MaxBatch)
+			text := strings.TrimSuffix(line, "\n")
+			id, err := strconv.ParseInt(text, 10, 64)
+			wantOK = err == nil && id >= 0 && strconv.FormatInt(id, 10) == text
+			want = append(want, id)
 			if !wantOK {
 				break
 			}
 		}
-		got, ok := parseIDs(nil, body, ranges)
+		got, ok := parseIDs(nil, body)
 		require.Equal(t, wantOK, ok)
 		if ok {
 			require.Equal(t, want, got)

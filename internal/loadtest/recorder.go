@@ -28,9 +28,6 @@ type Counts struct {
 	// Unknown is how many of the IDs asked for may have been used up without
 	// having come whole: nothing is known of them.
 	Unknown int64 `json:"unknown_ids"`
-	// Reconnected is how often a connection was made again that the daemon had
-	// closed between two requests.
-	Reconnected int64 `json:"reconnected"`
 }
 
 // plus adds sign times o.
@@ -41,7 +38,6 @@ func (c *Counts) plus(o Counts, sign int64) {
 	c.Unfinished += sign * o.Unfinished
 	c.IDs += sign * o.IDs
 	c.Unknown += sign * o.Unknown
-	c.Reconnected += sign * o.Reconnected
 }
 
 // Place is where an ID came from: the answer to a client's request.

@@ -39,7 +39,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		}
 		var texts [][]byte
 		for _, key := range cfg.Keys {
-			texts = append(texts, t.request(cfg.Mode, key, cfg.Batch, cfg.Ranges))
+			texts = append(texts, t.request(cfg.Mode, key, cfg.Batch))
 		}
 		r.targets = append(r.targets, t)
 		r.requests = append(r.requests, texts)
@@ -47,7 +47,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if cfg.Check {
 		sets := cfg.set(len(cfg.Keys)-1) + 1
 		for range sets {
-			r.seen = append(r.seen, newIDSet(maxKept/sets, cfg.Ranges))
+			r.seen = append(r.seen, newIDSet(maxKept/sets))
 		}
 	}
 	clients := make([]*client, cfg.Clients)

@@ -62,12 +62,9 @@ func parseTarget(raw string, config *tls.Config) (target, error) {
 }
 
 // request is the bytes that ask t for n IDs.
-func (t target) request(mode Mode, key string, n int, ranges bool) []byte {
+func (t target) request(mode Mode, key string, n int) []byte {
 	path := t.prefix + "/api/" + string(mode) + "/get/" + url.PathEscape(key)
-	switch {
-	case ranges:
-		path += "?as=ranges&n=" + strconv.Itoa(n)
-	case n > 1:
+	if n > 1 {
 		path += "?n=" + strconv.Itoa(n)
 	}
 	return []byte("GET " + path + " HTTP/1.1\r\nHost: " + t.host + "\r\n\r\n")

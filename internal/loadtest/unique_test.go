@@ -16,7 +16,7 @@ func (s *idSet) asked(client int, request int64, ids ...int64) {
 
 func TestRepetitionsAreFoundWithBothRequests(t *testing.T) {
 	t.Parallel()
-	s := newIDSet(4096, false)
+	s := newIDSet(4096)
 	s.asked(1, 7, 5, 6, 7, math.MaxInt64)
 	s.asked(2, 3, 8, 6) // sooner, and noted later
 	s.asked(3, 9, 0, 6, math.MaxInt64)
@@ -27,12 +27,12 @@ func TestRepetitionsAreFoundWithBothRequests(t *testing.T) {
 			{ID: math.MaxInt64, Times: 2, Places: [2]Place{{1, 7, 7 * time.Second}, {3, 9, 9 * time.Second}}},
 		},
 	}, s.compare("k"))
-	require.Equal(t, UniqueSet{}, newIDSet(4096, false).compare(""))
+	require.Equal(t, UniqueSet{}, newIDSet(4096).compare(""))
 }
 
 func TestOnlyTheSmallestRepetitionsAreNamed(t *testing.T) {
 	t.Parallel()
-	s := newIDSet(4096, false)
+	s := newIDSet(4096)
 	for id := int64(1000); id > 0; id-- {
 		s.asked(0, 2000-id, id, id)
 	}
@@ -57,7 +57,7 @@ func TestSampleOfManyIDs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newIDSet(room, false)
+			s := newIDSet(room)
 			for i := range int64(all) {
 				s.asked(0, i, id(i))
 			}
@@ -82,68 +82,11 @@ func TestSampleOfManyIDs(t *testing.T) {
 func TestNoRoomForOneID(t *testing.T) {
 	t.Parallel()
 	const few = 32
-	s := newIDSet(few, false)
+	s := newIDSet(few)
 	for range 2 * few {
 		s.asked(0, 1, 5)
 	}
 	u := s.compare("")
 	require.Equal(t, int64(2*few), u.IDs)
 	require.Zero(t, u.Compared+u.Repeated)
-}
-
-// Ranges are compared as the IDs that they are, also across the ends of blocks.
-func TestRepetitionsAmongRanges(t *testing.T) {
-	t.Parallel()
-	const block = 1 << rangeIDs
-	s := newIDSet(4096, true)
-	s.asked(1, 1, 1, 10, 20, 29)
-	s.asked(2, 2, 30, 3*block)
-	s.asked(1, 3, 8, 8)
-	s.asked(2, 4, 5, 21)
-	s.asked(3, 5, 8, 9, block-1, block)
-	s.asked(3, 6, math.MaxInt64-5, math.MaxInt64)
-	u := s.compare("")
-	require.Equal(t, UniqueSet{
-		IDs: 10 + 10 + (3*block - 29) + 1 + 17 + 4 + 6, Compared: 10 + 10 + (3*block - 29) + 1 + 17 + 4 + 6,
-		Repeated: 6 + 2 + 2, Surplus: 6 + 2 + 1 + 2 + 2,
-		First: u.First,
-	}, u)
-	require.Equal(t, Duplicate{ID: 5, Times: 2, Places: [2]Place{{1, 1, time.Second}, {2, 4, 4 * time.Second}}}, u.First[0])
-	for i, id := range []int64{20, block - 1, block} {
-		require.Equal(t, id, u.First[i+1].ID)
-	}
-}
-
-// What the sweep over ranges finds is what a count of each ID finds.
-func TestRangesAgainstACountOfEachID(t *testing.T) {
-	t.Parallel()
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		s, times := newIDSet(4096, true), map[int64]int64{}
-		base := int64(1)<<rangeIDs - 50 // the end of a block is among them
-		for i := range rnd.Int64N(30) {
-			first := base + rnd.Int64N(100)
-			last := first + rnd.Int64N(20)
-			s.asked(0, i, first, last)
-			for id := first; id <= last; id++ {
-				times[id]++
-			}
-		}
-		var want UniqueSet
-		for _, n := range times {
-			want.IDs += n
-			want.Compared += n
-			want.Surplus += n - 1
-			if n > 1 {
-				want.Repeated++
-			}
-		}
-		got := s.compare("")
-		for _, d := range got.First {
-			require.Equal(t, times[d.ID], d.Times)
-		}
-		require.Equal(t, want.Repeated > 0, len(got.First) > 0)
-		got.First = nil
-		require.Equal(t, want, got)
-	}
 }

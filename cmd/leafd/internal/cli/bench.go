@@ -36,7 +36,7 @@ rate, or raise --clients.
 Unknown IDs were asked for and not received whole. Failures are listed by status (none: no answer)
 and code (wrong_answer: a 200 without the IDs asked for). -o json has times in nanoseconds.
 
-The IDs are compared with each other: up to six million, or ranges, in 200 MB of memory; of more a
+The IDs are compared with each other: up to six million, in 150 MB of memory; of more a
 sample over the whole run, each of which is compared with all others. The output says how many
 they are. All --url must be daemons of one cluster for that, or use --check-unique=false.
 
@@ -47,7 +47,6 @@ asked for, or no request brought an ID. Refusals and a missed rate exit with 0.`
 		Example: `  leafd bench --duration 30s
   leafd bench --rate 20000 --clients 200 --url http://10.0.0.5:8080 --url http://10.0.0.6:8080
   leafd bench --mode segment --key leaf-segment-test -n 100 -o json
-  leafd bench --mode segment --key leaf-segment-test -n 100000 --ranges
   leafd bench --url unix:/run/leafd/leafd.sock`,
 	}
 	fs := cmd.Flags()
@@ -57,7 +56,6 @@ asked for, or no request brought an ID. Refusals and a missed rate exit with 0.`
 	takes(fs, "mode", string(loadtest.Snowflake), string(loadtest.Segment))
 	fs.StringArrayVar(&cfg.Keys, "key", []string{"leafd"}, "key of the IDs, with --mode segment the tag; repeat it for more")
 	fs.IntVarP(&cfg.Batch, "batch", "n", 1, "IDs a request, at most the daemon's --max-batch")
-	fs.BoolVar(&cfg.Ranges, "ranges", false, "have them come as ranges; of a tag at most the daemon's --max-range")
 	fs.Float64Var(&cfg.Rate, "rate", 0, "requests a second, all clients together; 0: as many as are answered")
 	fs.IntVar(&cfg.Clients, "clients", 64, "connections")
 	fs.IntVar(&cfg.Pipeline, "pipeline", 1, "requests that a client sends together; with --rate at most so many of those that are due")

@@ -103,9 +103,6 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 	if r.Unknown > 0 {
 		add("unknown IDs", "at most %d: their answers did not come whole, and they may have been used up", r.Unknown)
 	}
-	if r.Reconnected > 0 {
-		add("reconnected", "%d times, after the daemon had closed an idle connection", r.Reconnected)
-	}
 	if cfg.Check {
 		add("uniqueness", "%s", uniqueText(r))
 	}
