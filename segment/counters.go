@@ -30,17 +30,13 @@ const (
 //     the range: how far it is used. A range that is replaced has no offset
 //     left, and one that is dropped is closed first, so that both are added
 //     up exactly once, whole.
-//  2. IDs that were taken for a batch which then failed are taken off again.
-//  3. What Status has told never falls: to a collector that would be a
-//     restart. The IDs of a batch that waits are counted already; should it
-//     fail, the count doesn't move until as many others are handed out.
+//  2. An ID counts once it is taken, also for a batch that then failed: no other
+//     caller gets it. So the count never falls; to a collector that would be a restart.
 //
 // It belongs to the tag's current Tag; the mu of that Tag protects the plain fields. A Tag
-// that is gone may still end a batch, and be looked at: what that needs is atomic.
+// that is gone may still be looked at: what that needs is atomic.
 type counters struct {
-	done int64        // IDs of the ranges before the current one
-	told atomic.Int64 // never falls; the current Tag writes it
-	lost atomic.Int64
+	done atomic.Int64 // IDs of the ranges before the current one
 
 	rate      float64 // IDs a second
 	sampled   int64   // IDs handed out at the last look
@@ -48,46 +44,24 @@ type counters struct {
 	looks     uint8 // counted up to 2; a rate takes two
 }
 
-// takenLocked is how many IDs were handed out under the tag's name.
+// takenLocked is how many IDs were taken under the tag's name.
 func (t *Tag) takenLocked() int64 {
 	if t.counters == nil {
 		return 0
 	}
-	n := t.counters.done - t.counters.lost.Load()
+	n := t.counters.done.Load()
 	if s := t.live.Load(); s != nil {
 		n += s.taken()
 	}
 	return n
 }
 
-// issuedLocked is takenLocked as Status tells it.
-func (t *Tag) issuedLocked() int64 {
-	c := t.counters
-	if c == nil {
-		return 0
-	}
-	if !t.gone {
-		c.told.Store(max(c.told.Load(), t.takenLocked()))
-	}
-	return c.told.Load()
-}
-
 // replaceLocked makes next the current range. The one before is exhausted.
 func (t *Tag) replaceLocked(next *span) {
 	if s := t.live.Load(); s != nil {
-		t.counters.done += s.taken()
+		t.counters.done.Add(s.taken())
 	}
 	t.live.Store(next)
-}
-
-// lose lowers the count by n IDs that no caller got.
-func (t *Tag) lose(n int) {
-	if n == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.counters.lost.Add(int64(n))
 }
 
 // sample takes a look at how far the tag has come, and reports whether it is

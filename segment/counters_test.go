@@ -65,7 +65,8 @@ func TestIssued(t *testing.T) {
 		}
 		store.Fail(errDown)
 		require.ErrorIs(t, tag.NextN(t.Context(), make([]int64, 1000)), segment.ErrUnavailable)
-		require.Equal(t, issued, tag.Status().Issued)
+		require.Greater(t, tag.Status().Issued, issued, "what it took counts")
+		issued = tag.Status().Issued
 
 		// The row goes and comes back.
 		store.Fail(nil)
@@ -90,7 +91,7 @@ func TestIssued(t *testing.T) {
 	})
 }
 
-// What was told while a batch had some of its IDs stays told.
+// What a batch took counts, also once it has failed.
 func TestIssuedNeverFalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()
@@ -108,14 +109,14 @@ func TestIssuedNeverFalls(t *testing.T) {
 		clocktest.Pass(segment.DefaultWait)
 		require.ErrorIs(t, <-failed, segment.ErrUnavailable)
 		release()
-		for want := int64(2); want <= 25; want++ {
+		for want := int64(11); want <= 25; want++ {
 			next(t, tag)
-			require.Equal(t, max(want, 10), tag.Status().Issued)
+			require.Equal(t, want, tag.Status().Issued)
 		}
 	})
 }
 
-// The count is compared with what callers really got: single and in batches,
+// The count is compared with what callers really got: single and several at once,
 // with a store that fails time and again, and a row that goes and comes back.
 func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 	const callers, rounds, batch = 8, 60, 60
@@ -174,7 +175,6 @@ func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 	for caller := range callers {
 		load.Go(func() {
 			rnd := rand.New(rand.NewPCG(1, uint64(caller)))
-			dst := make([]int64, batch)
 			for {
 				select {
 				case <-stop:
@@ -186,8 +186,7 @@ func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 				if err == nil && rnd.IntN(2) == 0 {
 					_, err = tag.Next(context.Background())
 				} else if err == nil {
-					n = 1 + rnd.IntN(batch)
-					err = tag.NextN(context.Background(), dst[:n])
+					_, n = tag.Try(1 + rnd.IntN(batch))
 				}
 				switch {
 				case err == nil:
@@ -203,13 +202,8 @@ func TestIssuedIsWhatWasHandedOut(t *testing.T) {
 	load.Wait()
 	beside.Wait()
 
-	// What was told of batches that failed is made up for.
 	eventually(t, func() bool { return svc.Reload(context.Background()) == nil && svc.Len() == 1 }, "the row is back")
 	tag := lookup(t, svc, "order")
-	for range callers * batch {
-		eventuallyServes(t, tag)
-		got.Add(1)
-	}
 	require.Equal(t, got.Load(), tag.Status().Issued)
 }
 

@@ -25,8 +25,8 @@ const (
 	// the first fetches of a daemon are guarded.
 	guardStart = 2 * time.Second
 	// guardLook is how often the connection is looked at: a look asks no server.
-	guardLook = 100 * time.Millisecond
-	// guardRefused is how long keepGuarded rests after the guard has refused to be written.
+	guardLook = 50 * time.Millisecond
+	// guardRefused is how long keepGuarded raises nothing after the guard has refused to be written.
 	guardRefused = time.Second
 	// guardAttempts bounds one attempt's races with other daemons for a tag.
 	guardAttempts = 100
@@ -88,16 +88,15 @@ type guarded struct {
 	givenUp   atomic.Uint64
 
 	mu      sync.Mutex
-	conn    uint64             // mu protects; the connection that fetches use; 0: away
-	since   time.Duration      // mu protects; since when it is away
-	err     error              // mu protects; why it is away
-	changed chan struct{}      // mu protects; closed when conn changes
-	wake    context.CancelFunc // mu protects; ends the sleep of keep
+	conn    uint64        // mu protects; the connection that fetches use; 0: away
+	since   time.Duration // mu protects; since when it is away
+	err     error         // mu protects; why it is away
+	changed chan struct{} // mu protects; closed when conn changes
 	// behind has what was used without the guard, or before it had lost it: it is raised
 	// first. mu protects.
-	behind  map[string]int64
-	refused bool // mu protects; the guard has refused one of behind
-	used    bool // mu protects; ranges are in use that the guard doesn't know of
+	behind       map[string]int64
+	refusedUntil time.Duration // of keepGuarded; the guard has refused one of behind
+	used         bool          // mu protects; ranges are in use that the guard doesn't know of
 }
 
 func newGuarded(s *Service) *guarded {
@@ -161,7 +160,6 @@ func (g *guarded) await() uint64 {
 		if left <= 0 {
 			return 0
 		}
-		g.wakeUp()
 		err := g.svc.boundedBy(left, func(ctx context.Context) error {
 			select {
 			case <-changed:
@@ -185,9 +183,6 @@ func (g *guarded) away(conn uint64, err error, since time.Duration) {
 	}
 	g.conn, g.err, g.since = 0, err, since
 	g.changedLocked()
-	if g.wake != nil {
-		g.wake()
-	}
 }
 
 func (g *guarded) changedLocked() {
@@ -357,7 +352,7 @@ func (s *Service) keepGuarded(ctx context.Context) {
 	var compared, session string
 	for ctx.Err() == nil {
 		conn, err := g.open(ctx, &session)
-		if err == nil {
+		if err == nil && s.clock.Mono() >= g.refusedUntil {
 			err = g.raiseBehind(ctx, conn)
 		}
 		switch {
@@ -367,18 +362,8 @@ func (s *Service) keepGuarded(ctx context.Context) {
 			compared = session
 		}
 		s.events.flush()
-		g.sleep(ctx, g.rest())
+		_ = s.clock.Sleep(ctx, guardLook) // an error means that it is stopping
 	}
-}
-
-// rest is how long keepGuarded rests.
-func (g *guarded) rest() time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.refused {
-		return guardRefused
-	}
-	return guardLook
 }
 
 // failed notes why the guard is away.
@@ -428,7 +413,6 @@ func (g *guarded) open(ctx context.Context, session *string) (uint64, error) {
 // raiseBehind raises what was used without the guard.
 func (g *guarded) raiseBehind(ctx context.Context, conn uint64) error {
 	g.mu.Lock()
-	g.refused = false
 	marks := make([]ownMark, 0, len(g.behind))
 	for tag, high := range g.behind {
 		marks = append(marks, ownMark{tag, high})
@@ -543,7 +527,7 @@ func (g *guarded) raise(conn uint64, m ownMark) error {
 		default:
 			g.raiseLater(m.tag, m.high)
 			g.mu.Lock()
-			g.refused = true
+			g.refusedUntil = g.svc.clock.Mono() + guardRefused
 			g.mu.Unlock()
 			return nil
 		}
@@ -556,24 +540,6 @@ func (g *guarded) raised(m ownMark) {
 	defer g.mu.Unlock()
 	if g.behind[m.tag] <= m.high {
 		delete(g.behind, m.tag)
-	}
-}
-
-// sleep waits for d, or until a fetch needs the connection.
-func (g *guarded) sleep(ctx context.Context, d time.Duration) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	g.mu.Lock()
-	g.wake = cancel
-	g.mu.Unlock()
-	_ = g.svc.clock.Sleep(ctx, d) // an error means that it was woken, or is stopping
-}
-
-func (g *guarded) wakeUp() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.wake != nil {
-		g.wake()
 	}
 }
 

@@ -47,7 +47,7 @@ func (t *Tag) keep() Rest {
 func (t *Tag) endLocked() (left [][2]int64) {
 	if s := t.live.Swap(nil); s != nil {
 		used := s.close() // a request may have loaded it just before
-		t.counters.done += used
+		t.counters.done.Add(used)
 		if s.lo+used < s.hi() {
 			left = append(left, [2]int64{s.lo + used, s.hi()})
 		}

@@ -33,8 +33,8 @@ type Status struct {
 	FetchedBy string
 	FetchedAt clock.Millis
 
-	// Issued is how many IDs were handed out under this name since the service
-	// was made, also before the row was removed and came back. It never falls.
+	// Issued is how many IDs were taken under this name since the service was made, also before
+	// the row was removed and came back, and for batches that then failed. It never falls.
 	Issued int64
 	// Rate is how many IDs a second are handed out at present, as an average
 	// over half a minute or so; 0 until it was measured, and while unused.
@@ -115,7 +115,7 @@ func (t *Tag) statusIfThere() (st Status, there bool) {
 func (t *Tag) statusLocked() Status {
 	st := Status{Tag: t.name, TableStep: t.step, Step: t.step, High: t.floorLocked(), Current: statusOf(t.live.Load())}
 	if c := t.counters; c != nil {
-		if st.Issued = t.issuedLocked(); !t.gone {
+		if st.Issued = t.takenLocked(); !t.gone {
 			st.Rate = c.rate
 		}
 	}

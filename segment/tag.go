@@ -149,9 +149,8 @@ func (t *Tag) NextRanges(ctx context.Context, n int, dst []IDRange) ([]IDRange, 
 	if got == n {
 		return all, nil
 	}
-	all, more, err := t.rangesSlow(ctx, all, n-got)
+	all, err := t.rangesSlow(ctx, all, n-got)
 	if err != nil {
-		t.lose(got + more)
 		return dst, err
 	}
 	return all, nil

@@ -30,27 +30,27 @@ func (w *waiter) stop() {
 // nextSlow is Next when the current range has nothing left.
 func (t *Tag) nextSlow(ctx context.Context) (int64, error) {
 	var some [1]IDRange
-	one, _, err := t.rangesSlow(ctx, some[:0], 1)
+	one, err := t.rangesSlow(ctx, some[:0], 1)
 	if err != nil {
 		return 0, err
 	}
 	return one[0].First, nil
 }
 
-// rangesSlow appends n IDs to dst, waiting for ranges as needed. It returns how far it got.
-func (t *Tag) rangesSlow(ctx context.Context, dst []IDRange, n int) (all []IDRange, got int, err error) {
+// rangesSlow appends n IDs to dst, waiting for ranges as needed.
+func (t *Tag) rangesSlow(ctx context.Context, dst []IDRange, n int) ([]IDRange, error) {
 	var w waiter
 	defer w.stop()
-	for got < n {
-		s, err := t.await(ctx, &w, n-got)
+	for n > 0 {
+		s, err := t.await(ctx, &w, n)
 		if err != nil {
-			return dst, got, err
+			return nil, err
 		}
 		var taken int
-		dst, taken = t.takeFrom(s, dst, n-got, 1)
-		got += taken
+		dst, taken = t.takeFrom(s, dst, n, 1)
+		n -= taken
 	}
-	return dst, got, nil
+	return dst, nil
 }
 
 // await returns a range that had IDs a moment ago, for a request that lacks n. It had all

@@ -54,7 +54,7 @@ var (
 	descUnguarded   = counter("segment_unguarded_fetches_total", "Ranges that were fetched while ZooKeeper was away.")
 	descConflicts   = counter("segment_guard_conflicts_total", "Writes of a high mark that came after another daemon's.")
 	descGivenUp     = counter("segment_ranges_given_up_total", "Ranges that were given up unused.")
-	descIssued      = counter("segment_ids_issued_total", "IDs handed out by tag; the others together are tag=\"_other\".", "tag")
+	descIssued      = counter("segment_ids_issued_total", "IDs taken by tag, also for requests that then failed; the others together are tag=\"_other\".", "tag")
 	descRemaining   = gauge("segment_remaining_seconds", "How long the IDs in memory last; the 50 tags most in danger.", "tag")
 	descStep        = gauge("segment_step", "IDs that the next fetch asks for; the same tags.", "tag")
 	descFailing     = gauge("segment_failed_attempts", "Failed attempts since the last range; the same tags.", "tag")
