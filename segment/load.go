@@ -7,56 +7,29 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
-// Retries of a pass that failed: quick at first, so that a database that comes
-// up with the daemon costs a moment.
-const (
-	loadRetryFirst = 100 * time.Millisecond
-	loadRetryMax   = 10 * time.Second
-)
+// loadRetry is how long after a pass that failed the next one comes: a database that was away
+// serves soon after it is back, and one that is busy is asked for all rows once a second at most.
+const loadRetry = time.Second
 
 // wholeEvery is how often a pass shows every row of a table that tells what has changed.
 const wholeEvery = time.Hour
 
 // keepLoaded reads the tags again and again until ctx is done.
 func (s *Service) keepLoaded(ctx context.Context) {
-	retry := backoff.ExponentialBackOff{
-		InitialInterval:     loadRetryFirst,
-		Multiplier:          2,
-		RandomizationFactor: retryJitter,
-		MaxInterval:         loadRetryMax,
-	}
 	defer s.reading.Pause()
 	for {
 		s.reading.Pause() // the store may take any time
-		wait, hasten := s.cfg.Refresh, false
-		if err := s.read(ctx, pass{counts: true}); err != nil {
-			wait, hasten = retry.NextBackOff(), !s.Loaded() // Troubles tells err
-		} else {
-			retry.Reset()
+		wait := s.cfg.Refresh
+		if s.read(ctx, pass{counts: true}) != nil { // Troubles tells the error
+			wait = loadRetry
 		}
 		s.reading.Expect(s.clock, wait+turnGrace)
-		if s.restFor(ctx, wait, hasten) != nil {
+		if s.clock.Sleep(ctx, wait) != nil {
 			return
 		}
 	}
-}
-
-// restFor waits for d. Where a request may hasten the next pass it waits for retryWanted at
-// least, and no longer than that once one has come.
-func (s *Service) restFor(ctx context.Context, d time.Duration, hasten bool) error {
-	for ; hasten && d > retryWanted; d -= retryWanted {
-		if err := s.clock.Sleep(ctx, retryWanted); err != nil {
-			return err
-		}
-		if s.unreadAsked.CompareAndSwap(true, false) {
-			return nil
-		}
-	}
-	return s.clock.Sleep(ctx, d)
 }
 
 // Reload reads the tags now, as after a change of the table by ourselves: the rows of

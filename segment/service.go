@@ -102,12 +102,10 @@ type Service struct {
 
 	// tags is never changed once stored: readers index it without a lock. It may have
 	// those of Adopt before the tags were read.
-	tags   atomic.Pointer[map[string]*Tag]
-	loaded atomic.Bool // the tags were ever read
-	// unreadAsked tells that a request has come before that: it hastens the next pass.
-	unreadAsked atomic.Bool
-	guarded     *guarded // immutable; nil: no guard
-	tagsMu      sync.Mutex
+	tags    atomic.Pointer[map[string]*Tag]
+	loaded  atomic.Bool // the tags were ever read
+	guarded *guarded    // immutable; nil: no guard
+	tagsMu  sync.Mutex
 	// former has what outlives a tag that is gone, while it stays gone.
 	// tagsMu protects.
 	former  map[string]former
@@ -227,7 +225,6 @@ func (s *Service) Lookup(key []byte) (*Tag, error) {
 		return t, nil
 	}
 	if err := s.unread(); err != nil {
-		s.unreadAsked.Store(true)
 		return nil, err
 	}
 	if t := s.tag(key); t != nil { // the first pass ended in between
