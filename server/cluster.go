@@ -18,13 +18,20 @@ import (
 //  1. A peer is asked by this daemon, at the address that it has in the live set, at most once in
 //     clusterShare, however many browsers look at the page; none while none does. A request waits for no
 //     peer: it gets what was heard last.
-//  2. A peer is not trusted. Of an answer summaryBytes are read; what isn't a summary, or has a status
+//  2. A peer is not trusted. Of an answer SummaryBytes are read; what isn't a summary, or has a status
 //     that no daemon has, is none; texts are shortened, and a number that can't be a rate is 0.
 const (
 	clusterShare   = 5 * time.Second
 	clusterTimeout = 10 * time.Second // of asking all
-	summaryBytes   = 8 << 10
+	SummaryPath    = "/api/summary"
+	SummaryBytes   = 8 << 10
 	hourPoints     = 60 // one each minute
+)
+
+// The status of a daemon that shouldn't get requests, and of one that gave no answer.
+const (
+	NotReady = "not_ready"
+	NoAnswer = "no_answer"
 )
 
 // Summary is the answer of GET /api/summary: a daemon in a few lines, for the page of another one.
@@ -35,7 +42,7 @@ type Summary struct {
 	Node     string       `json:"node,omitempty"`
 	Version  string       `json:"version,omitempty"`
 	Uptime   Milliseconds `json:"uptime_ms"`
-	Status   string       `json:"status"` // as of GET /readyz, and code and message as there; no_answer of a daemon that gave none
+	Status   string       `json:"status"` // as of GET /readyz, and code and message as there, else of the worst condition; no_answer of a daemon that gave none
 	Code     string       `json:"code,omitempty"`
 	Message  string       `json:"message,omitempty"`
 	// Snowflake and Segment are IDs a second, of the last ten seconds.
@@ -71,8 +78,8 @@ func (s *Server) summary(ctx *fasthttp.RequestCtx) error {
 func (s *Server) ownSummary() Summary {
 	r, _ := s.readiness()
 	sum := Summary{Node: s.cfg.Node, Version: s.cfg.Version, Uptime: Milliseconds(s.cfg.Clock.Mono() - s.born), Status: r.Status, Code: r.Code, Message: r.Message}
-	if i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return !c.Event }); i >= 0 && sum.Message == "" {
-		sum.Message = r.Conditions[i].Message
+	if i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return !c.Event }); i >= 0 && sum.Code == "" {
+		sum.Code, sum.Message = r.Conditions[i].Code, r.Conditions[i].Message
 	}
 	if b := s.backend.Load(); b != nil && b.Worker != nil {
 		w := b.Worker()
@@ -138,7 +145,7 @@ func (s *Server) clusterView() Cluster {
 func (s *Server) askPeers(b *Backend) (heard, error) {
 	ctx, cancel := context.WithTimeout(s.base, clusterTimeout)
 	defer cancel()
-	answers, leftOut, err := b.Ask(ctx, "/api/summary", summaryBytes, overviewPeers)
+	answers, leftOut, err := b.Ask(ctx, SummaryPath, SummaryBytes, overviewPeers)
 	h := heard{leftOut: leftOut}
 	for _, a := range answers {
 		h.daemons = append(h.daemons, s.summaryOf(a))
@@ -146,20 +153,25 @@ func (s *Server) askPeers(b *Backend) (heard, error) {
 	return h, err
 }
 
-// summaryOf reads a peer's answer. One that gave none is named by its entry.
-func (s *Server) summaryOf(a PeerAnswer) (sum Summary) {
+// summaryOf is SummaryOf; a peer that gave no answer is named by its entry.
+func (s *Server) summaryOf(a PeerAnswer) Summary {
+	sum, seen := SummaryOf(a), s.members.seen().value
+	if i := slices.IndexFunc(seen, func(w WorkerInfo) bool { return w.Instance == a.Instance }); i >= 0 && sum.Status == NoAnswer {
+		sum.WorkerID, sum.Node = &seen[i].ID, seen[i].Node
+	}
+	return sum
+}
+
+// SummaryOf reads a peer's answer to SummaryPath.
+func SummaryOf(a PeerAnswer) (sum Summary) {
 	err := a.Err
 	if err == nil {
 		err = json.Unmarshal(a.Body, &sum)
 	}
-	if err != nil || !slices.Contains([]string{"ready", "degraded", "not_ready"}, sum.Status) {
-		sum = Summary{Status: "no_answer", Message: "what answers there is no leafd"}
+	if err != nil || !slices.Contains([]string{"ready", "degraded", NotReady}, sum.Status) {
+		sum = Summary{Status: NoAnswer, Message: "what answers there is no leafd"}
 		if a.Err != nil {
-			sum.Message = shorten(a.Err.Error())
-		}
-		seen := s.members.seen().value
-		if i := slices.IndexFunc(seen, func(w WorkerInfo) bool { return w.Instance == a.Instance }); i >= 0 {
-			sum.WorkerID, sum.Node = &seen[i].ID, seen[i].Node
+			sum.Message = a.Err.Error()
 		}
 	}
 	sum.Address, sum.Self = a.Address, false

@@ -61,7 +61,7 @@ func TestSummary(t *testing.T) {
 	require.Len(t, v.Hour, hourPoints)
 	require.InDelta(t, 12.5, v.Hour[0], 0)
 	require.InDelta(t, 366.5, v.Hour[hourPoints-1], 0)
-	require.Less(t, len(r.get("/api/summary").body), summaryBytes/4)
+	require.Less(t, len(r.get("/api/summary").body), SummaryBytes/4)
 }
 
 // What a peer says is bounded, and nothing of it is believed that no daemon says.

@@ -9,7 +9,6 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
-	"github.com/leafd/leafd/worker"
 )
 
 // ClockJSON is the comparison for programs.
@@ -37,12 +36,7 @@ func clockJSON(c *inspect.ClockCheck) ClockJSON {
 		j.Offset = new(server.Milliseconds(c.Verdict.Offset))
 	}
 	for _, p := range c.Peers {
-		peer := jsonPeer{PeerClock: server.PeerClockOf(p.Sample)}
-		peer.Address, peer.Node = p.Address, p.Name()
-		if p.WorkerID != worker.NoWorkerID {
-			peer.WorkerID = &p.WorkerID
-		}
-		j.Peers = append(j.Peers, peer)
+		j.Peers = append(j.Peers, jsonPeer{server.PeerClockOf(p.Sample), p.WorkerID})
 	}
 	return j
 }
@@ -51,7 +45,7 @@ func printClock(w io.Writer, c *inspect.ClockCheck) error {
 	if len(c.Peers) > 0 {
 		rows := [][]string{{"ADDRESS", "NODE", "OFFSET", "RTT", "ERROR"}}
 		for _, p := range c.Peers {
-			row := []string{p.Address, cmp.Or(p.Name(), "-"), inspect.FormatSigned(p.Sample.Offset), p.Sample.RTT.Round(100 * time.Microsecond).String(), ""}
+			row := []string{p.Address, cmp.Or(p.Sample.Node, "-"), inspect.FormatSigned(p.Sample.Offset), p.Sample.RTT.Round(100 * time.Microsecond).String(), ""}
 			if p.Sample.Err != nil {
 				row[2], row[3], row[4] = "-", "-", p.Sample.Err.Error()
 			}

@@ -38,13 +38,16 @@ func TestClockVerdict(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			const now = clock.Millis(1_800_000_000_000)
-			check := inspect.ClockCheck{Threshold: 5 * time.Second, Estimator: clock.Median, Resumes: tc.resumes}
+			check := inspect.ClockCheck{Threshold: 5 * time.Second, Estimator: clock.Median}
 			var answers asked
 			for _, offset := range tc.offsets {
-				check.Peers = append(check.Peers, inspect.CheckedPeer{Address: "10.0.0.1:8080", WorkerID: worker.NoWorkerID})
+				check.Peers = append(check.Peers, inspect.CheckedPeer{Address: "10.0.0.1:8080"})
 				answers = append(answers, clock.Sample{Offset: offset})
 			}
-			check.Record = &worker.Record{Timestamp: now.Add(tc.behind)}
+			check.Record.Timestamp = now.Add(tc.behind)
+			if tc.resumes {
+				check.Record.Cluster = "c"
+			}
 			check.Probe(t.Context(), answers, func() clock.Millis { return now })
 			require.Equal(t, tc.want, check.Word())
 			require.Equal(t, tc.want == inspect.Undecided, strings.Contains(check.Warning(), "no majority"))

@@ -23,7 +23,7 @@ and whether that znode is the one that the root has recorded, how many worker ID
 entry there, and how many daemons are live; the longest --lease that a daemon may have, the
 longest session that one was granted, which a claim waits for before it is used; how often
 ZooKeeper has lost data, when last, and before which time no worker ID is given out because of that.
-Each live daemon is asked whether it is ready (GET /readyz at its address in leaf_temporary, with
+Each live daemon is asked whether it is ready (GET /api/summary at its address in leaf_temporary, with
 the certificate of --tls-cert where that is set). It changes nothing.
 
 The last line is the verdict. The exit code is 1 where the cluster isn't good: it is closed after
@@ -32,8 +32,8 @@ there are worker IDs, or a live one is not ready or gives no answer.
 
 -o json prints one object with the fields
 ` + clusterFields + `,
-daemons (worker_id, node, address, status: ready, degraded, not_ready or no_answer, code, message)
-and not_good, a list of what is wrong.`,
+daemons (worker_id, node, address, status: ready, degraded, not_ready or no_answer, code, message,
+and as GET /api/summary version, uptime_ms, and the rates snowflake, segment and hour) and not_good, a list of what is wrong.`,
 		Example: "  leafd cluster status --zk 10.0.0.1:2181",
 	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
 		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {

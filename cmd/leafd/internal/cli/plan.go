@@ -58,7 +58,7 @@ func (a *app) plan(would string, members []inspect.Member) error {
 // planOf is plan of what concerns the whole cluster.
 func (a *app) planOf(ctx context.Context, would string, at site, s zkreg.Status) error {
 	var known []string
-	if record, err := inspect.LocalRecord(at.cfg.DataDir); err == nil && record != nil && record.Cluster == s.Cluster {
+	if record, err := inspect.LocalRecord(at.cfg.DataDir); err == nil && record.Cluster == s.Cluster {
 		known = record.Peers
 	}
 	members, err := inspect.CallRoll(ctx, at.dir, s, at.client, known, a.wall)

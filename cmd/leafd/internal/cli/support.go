@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
@@ -112,13 +111,11 @@ func supportHTTP(ctx context.Context, b *bundle, cfg settings.Config, public rem
 
 // supportZooKeeper adds the root and the entries.
 func (a *app) supportZooKeeper(ctx context.Context, b *bundle, cfg settings.Config, dir *zkreg.Directory) error {
-	var floor clock.Millis
 	s, failed := dir.Status(ctx)
 	if failed == nil {
-		floor = s.Floor
 		b.json("zookeeper-root.json", clusterJSON(cfg, s))
 	}
-	list, err := inspect.ListWorkers(ctx, dir, nil, cfg.Snowflake.Layout, floor, a.wall)
+	list, err := inspect.ListWorkers(ctx, dir, cfg.Snowflake.Layout, a.wall)
 	if err == nil {
 		b.json("zookeeper-entries.json", list)
 	}

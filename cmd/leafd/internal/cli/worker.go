@@ -13,6 +13,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -102,7 +103,7 @@ func idCell(id *int64) string {
 
 // stateCell is the state for people; of a daemon that is not live with how long it has not reported.
 func stateCell(w inspect.Worker) string {
-	if w.State == inspect.NotLive && w.Age != nil {
+	if w.State == server.WorkerNotLive && w.Age != nil {
 		return "not live for " + span(max(0, time.Duration(*w.Age)))
 	}
 	return strings.ReplaceAll(w.State, "_", " ")
@@ -111,7 +112,7 @@ func stateCell(w inspect.Worker) string {
 // freeCell is when a new daemon may take the worker ID; a time yet to come is told by when.
 func freeCell(w inspect.Worker, now clock.Millis, when func(t, now clock.Millis) string) string {
 	switch {
-	case w.State == inspect.Foreign:
+	case w.State == server.WorkerForeign:
 		return "never by itself"
 	case w.FreeFrom == nil:
 		return "-"

@@ -31,14 +31,11 @@ free, and while the cluster is closed closed_until.`,
 		Example: "  leafd worker list --zk 10.0.0.1:2181\n  leafd worker list -o json",
 	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
 		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
-			floor, err := inspect.Floor(ctx, at.dir)
+			list, err := inspect.ListWorkers(ctx, at.dir, cfg.Snowflake.Layout, a.wall)
 			if err != nil {
 				return err
 			}
-			list, err := inspect.ListWorkers(ctx, at.dir, at.client, at.cfg.Snowflake.Layout, floor, a.wall)
-			if err != nil {
-				return err
-			}
+			inspect.AskOffsets(ctx, at.client, list.Workers)
 			return a.show(list, func(w io.Writer) error { return printWorkers(w, list) })
 		})
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -52,35 +53,35 @@ and changed: whether it was released just now; of --force without --yes
 			return err
 		}
 		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
-			entries, err := at.dir.Entries(ctx)
+			list, err := inspect.ListWorkers(ctx, at.dir, cfg.Snowflake.Layout, a.wall)
 			if err != nil {
 				return err
 			}
-			before, err := inspect.FindEntry(entries, id)
-			if err != nil {
-				return err
-			}
-			if force && !yes && before.State != worker.StateReleased {
-				return a.plan(fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, at.client, before, a.wall()))
-			}
-			after, err := releaseWorker(ctx, at.dir, before, force)
-			if err != nil {
-				return err
-			}
-			changed := before.State != worker.StateReleased
-			says := sentence("Worker %d is released already: a new daemon takes it from %s on.", after.WorkerID, after.Bound())
+			before, err := list.Find(id)
 			switch {
-			case changed && before.State == zkreg.StateJava:
-				says = sentence("Released worker %d of the Java Leaf %s, last reported %s: its entry is deleted, and one of leafd's stands in its place. A new daemon takes it, and issues IDs under it, only from %s on.",
-					after.WorkerID, before.Node, before.Timestamp, after.Bound())
-			case changed:
-				says = sentence("Released worker %d of node %q, last reported %s. A new daemon takes it, and issues IDs under it, only from %s on.",
-					after.WorkerID, after.Node, after.Timestamp, after.Bound())
+			case err != nil:
+				return err
+			case before.State == server.WorkerReleased:
+				return a.show(ReleasedJSON{Worker: before}, sentence("Worker %d is released already: a new daemon takes it from %s on.", id, *before.FreeFrom))
+			case force && !yes:
+				return a.plan(fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, at.client, before, list.AsOf))
 			}
-			if changed && before.Live {
-				a.warn([]string{fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)", before.WorkerID, before.Address)})
+			after, err := at.dir.Release(ctx, id, force) // which judges the entry as it is at that moment
+			if errors.Is(err, worker.ErrInUse) || errors.Is(err, zkreg.ErrJava) {
+				return fmt.Errorf("%w; leafd worker release --help says what --force risks", err)
 			}
-			return a.show(ReleasedJSON{Worker: inspect.WorkerOf(ctx, after, nil, 0, a.wall()), Changed: changed}, says)
+			if err != nil {
+				return err
+			}
+			holder := fmt.Sprintf("node %q, last reported %s", after.Node, after.Timestamp)
+			switch before.State {
+			case server.WorkerForeign:
+				holder = fmt.Sprintf("the Java Leaf %s, last reported %s: its entry is deleted, and one of leafd's stands in its place", before.Node, before.Timestamp)
+			case server.WorkerLive:
+				a.warn([]string{fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)", id, before.Address)})
+			}
+			return a.show(ReleasedJSON{Worker: server.InfoOf(after, a.wall()), Changed: true},
+				sentence("Released worker %d of %s. A new daemon takes it, and issues IDs under it, only from %s on.", id, holder, after.Bound()))
 		})
 	}, "clock-threshold")
 }
@@ -89,17 +90,4 @@ and changed: whether it was released just now; of --force without --yes
 type ReleasedJSON struct {
 	inspect.Worker
 	Changed bool `json:"changed"`
-}
-
-// releaseWorker releases an entry, and returns it as it is then. Whether it may be released is decided
-// by the registry, at that moment.
-func releaseWorker(ctx context.Context, dir *zkreg.Directory, before worker.Entry, force bool) (worker.Entry, error) {
-	if before.State == worker.StateReleased {
-		return before, nil
-	}
-	after, err := dir.Release(ctx, before.WorkerID, force)
-	if errors.Is(err, worker.ErrInUse) || errors.Is(err, zkreg.ErrJava) {
-		err = fmt.Errorf("%w; leafd worker release --help says what --force risks", err)
-	}
-	return after, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -58,7 +59,9 @@ no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be us
 					return err
 				}
 				if found.Entry != nil && record.Cluster != "" {
-					self.Registry = new(inspect.WorkerOf(ctx, *found.Entry, at.client, 0, a.wall()))
+					entry := []inspect.Worker{server.InfoOf(*found.Entry, a.wall())}
+					inspect.AskOffsets(ctx, at.client, entry)
+					self.Registry = &entry[0]
 				}
 				self.Verdict, words = inspect.Judge(record, found, worker.Moment{Clock: a.wall(), Margin: 2 * cfg.Clock.Threshold, Running: pid != 0})
 				return nil

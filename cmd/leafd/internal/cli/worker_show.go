@@ -30,21 +30,17 @@ live. leafd worker --help explains the states. Times are UTC.
 			return err
 		}
 		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
-			entries, err := at.dir.Entries(ctx)
+			list, err := inspect.ListWorkers(ctx, at.dir, cfg.Snowflake.Layout, a.wall)
 			if err != nil {
 				return err
 			}
-			e, err := inspect.FindEntry(entries, id)
+			w, err := list.Find(id)
 			if err != nil {
 				return err
 			}
-			floor, err := inspect.Floor(ctx, at.dir)
-			if err != nil {
-				return err
-			}
-			now := a.wall()
-			w := inspect.WorkerOf(ctx, e, at.client, floor, now)
-			return a.show(w, table(append([][]string{{"FIELD", "VALUE"}}, workerRows(w, now)...)))
+			shown := []inspect.Worker{w}
+			inspect.AskOffsets(ctx, at.client, shown)
+			return a.show(shown[0], table(append([][]string{{"FIELD", "VALUE"}}, workerRows(shown[0], list.AsOf)...)))
 		})
 	})
 }

@@ -39,16 +39,16 @@ func (p *Patient) running() bool {
 
 // record checks the local record as a start does.
 func (p *Patient) record(_ context.Context, r *report) {
-	record, err := inspect.LocalRecord(p.Cfg.DataDir)
+	record, err := cache.Peek(p.Cfg.DataDir)
 	switch {
+	case errors.Is(err, worker.ErrNoRecord):
+		r.OK("record", "none: this is a first start")
+		return
 	case errors.Is(err, worker.ErrDamaged) && len(p.Cfg.ZooKeeper.Servers) > 0:
 		r.Warn("record", err.Error(), "a start sets it aside and gets another worker ID from ZooKeeper; put nothing old in its place")
 		return
 	case err != nil:
 		r.Fail("record", p.unwritable(err), "see docs/operations/hosts.md on a damaged record")
-		return
-	case record == nil:
-		r.OK("record", "none: this is a first start")
 		return
 	}
 	layout := p.Cfg.Snowflake.Layout
@@ -58,19 +58,19 @@ func (p *Patient) record(_ context.Context, r *report) {
 		return
 	}
 	if len(p.Cfg.ZooKeeper.Servers) == 0 {
-		if err := worker.CheckStandalone(*record, p.Cfg.Snowflake.WorkerID); err != nil {
+		if err := worker.CheckStandalone(record, p.Cfg.Snowflake.WorkerID); err != nil {
 			r.Fail("record", err, "")
 			return
 		}
 	} else if record.Node != p.Cfg.Node {
 		r.Warn("record", fmt.Sprintf("worker %d is recorded for node %q, and the settings make this node %q", record.WorkerID, record.Node, p.Cfg.Node), "nothing, where the name was changed on purpose: the worker ID stays")
 	}
-	p.judgeClock(r, *record)
+	p.judgeClock(r, record)
 }
 
 // judgeClock compares the clock with what was recorded.
 func (p *Patient) judgeClock(r *report, record worker.Record) {
-	c := inspect.ClockCheck{Record: &record, Now: p.wall()}
+	c := inspect.ClockCheck{Record: record, Now: p.wall()}
 	switch wait := c.Wait(); {
 	case c.Refusal() != nil:
 		r.Fail("record", c.Refusal(), "")

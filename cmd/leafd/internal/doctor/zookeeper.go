@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -52,8 +53,8 @@ func (p *Patient) servers(ctx context.Context, r *report) {
 // node reads the cluster and our entry in it, as a start does.
 func (p *Patient) node(ctx context.Context, r *report) {
 	self := worker.Record{Node: p.Cfg.Node, WorkerID: worker.NoWorkerID, Layout: p.Cfg.Snowflake.Layout.String(), Epoch: p.Cfg.Snowflake.Layout.Epoch}
-	if record, err := inspect.LocalRecord(p.Cfg.DataDir); err == nil && record != nil {
-		self = *record
+	if record, err := cache.Peek(p.Cfg.DataDir); err == nil {
+		self = record
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
@@ -69,7 +70,7 @@ func (p *Patient) node(ctx context.Context, r *report) {
 		return
 	}
 	known := p.judgeNode(r, self, found, registry.FixRoot(bounded, found, self, worker.Await))
-	list, err := inspect.ListWorkers(bounded, registry, nil, p.Cfg.Snowflake.Layout, inspect.FloorOf(found), p.wall)
+	list, err := inspect.ListWorkers(bounded, registry, p.Cfg.Snowflake.Layout, p.wall)
 	if err != nil {
 		r.Fail("zk-ids", err, "")
 		return
@@ -127,7 +128,7 @@ func (p *Patient) judgeLeft(r *report, s inspect.Summary, known bool) {
 func (p *Patient) rights(ctx context.Context, r *report) {
 	const check = "zk-rights"
 	workerID := int64(worker.NoWorkerID)
-	if record, err := inspect.LocalRecord(p.Cfg.DataDir); err == nil && record != nil && record.Cluster != "" {
+	if record, err := inspect.LocalRecord(p.Cfg.DataDir); err == nil && record.Cluster != "" {
 		workerID = record.WorkerID
 	}
 	err := p.cluster(p.Timeout*3/4).WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error { return dir.Trial(ctx, workerID) })
@@ -146,10 +147,7 @@ func (p *Patient) rights(ctx context.Context, r *report) {
 // peers compares the clock with the other daemons'.
 func (p *Patient) peers(ctx context.Context, r *report) {
 	const check = "peers"
-	record, err := inspect.LocalRecord(p.Cfg.DataDir)
-	if err != nil {
-		record = nil // its own check says why
-	}
+	record, _ := inspect.LocalRecord(p.Cfg.DataDir) // its own check says what is wrong with it
 	c, err := p.cluster(p.Timeout/2).CheckClock(ctx, nil, record)
 	if err != nil {
 		r.Fail(check, err, "")

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,46 +16,41 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// LocalRecord returns the record in dir, nil when there is none.
-func LocalRecord(dir string) (*worker.Record, error) {
+// LocalRecord returns the record in dir, a zero one where there is none, or it can't be read.
+func LocalRecord(dir string) (worker.Record, error) {
 	record, err := cache.Peek(dir)
 	switch {
-	case errors.Is(err, worker.ErrNoRecord):
-		return nil, nil //nolint:nilnil // no record is no error here: --data-dir has a default
+	case errors.Is(err, worker.ErrNoRecord): // no error here: --data-dir has a default
+		return worker.Record{}, nil
 	case err != nil:
-		return nil, err
+		return worker.Record{}, err
 	}
-	return &record, nil
+	return record, nil
 }
 
 // CheckedPeer is a daemon with a clock that this machine's is compared with.
 type CheckedPeer struct {
 	Address  string
 	node     string // as its entry has it; "" where it has none, and for one of --peers
-	WorkerID int64  // worker.NoWorkerID as above
+	WorkerID *int64 // nil as above
 	Sample   clock.Sample
 }
 
 // peersToProbe returns the daemons named, else the live ones in ZooKeeper, at the addresses
 // that a start asks, without the record's own daemon: it has this very clock, and would
 // always agree.
-func (c Cluster) peersToProbe(ctx context.Context, named []string, own *worker.Record) ([]CheckedPeer, error) {
+func (c Cluster) peersToProbe(ctx context.Context, named []string, own worker.Record) ([]CheckedPeer, error) {
 	var peers []CheckedPeer
 	if len(named) > 0 {
 		for i, address := range named {
 			if !slices.Contains(named[:i], address) {
-				peers = append(peers, CheckedPeer{Address: address, WorkerID: worker.NoWorkerID})
+				peers = append(peers, CheckedPeer{Address: address})
 			}
 		}
 		return peers, nil
 	}
-	err := c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
-		entries, err := dir.Entries(ctx)
-		if err != nil {
-			return err
-		}
-		live, err := dir.Live(ctx)
-		peers = joinPeers(live, entries, own)
+	err := c.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) (err error) {
+		peers, err = livePeers(ctx, dir, own)
 		return err
 	})
 	if err != nil {
@@ -65,22 +59,26 @@ func (c Cluster) peersToProbe(ctx context.Context, named []string, own *worker.R
 	return peers, nil
 }
 
-// joinPeers returns the live nodes but own's, with what their entries tell, in the order of their
+// livePeers returns the live nodes but own's, with what their entries tell, in the order of their
 // worker IDs, those without one last.
-func joinPeers(live []worker.Peer, entries []worker.Entry, own *worker.Record) []CheckedPeer {
-	var peers []CheckedPeer
-	for _, l := range live {
-		if own != nil && own.Instance == l.Instance {
-			continue
-		}
-		peer := CheckedPeer{Address: l.Address, WorkerID: worker.NoWorkerID}
-		if i := slices.IndexFunc(entries, func(e worker.Entry) bool { return e.Instance == l.Instance }); i >= 0 {
-			peer.node, peer.WorkerID = entries[i].Node, entries[i].WorkerID
-		}
-		peers = append(peers, peer)
+func livePeers(ctx context.Context, dir *zkreg.Directory, own worker.Record) ([]CheckedPeer, error) {
+	entries, err := dir.Entries(ctx)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortStableFunc(peers, func(a, b CheckedPeer) int { return cmp.Compare(uint64(a.WorkerID), uint64(b.WorkerID)) }) //nolint:gosec // NoWorkerID is -1: the greatest
-	return peers
+	live, err := dir.Live(ctx)
+	live = slices.DeleteFunc(live, func(l worker.Peer) bool { return l.Instance == own.Instance })
+	var peers []CheckedPeer
+	for _, e := range entries {
+		if i := slices.IndexFunc(live, func(l worker.Peer) bool { return l.Instance == e.Instance }); i >= 0 {
+			peers = append(peers, CheckedPeer{Address: live[i].Address, node: e.Node, WorkerID: &e.WorkerID})
+			live = slices.Delete(live, i, i+1)
+		}
+	}
+	for _, l := range live {
+		peers = append(peers, CheckedPeer{Address: l.Address})
+	}
+	return peers, err
 }
 
 // ClockCheck compares this machine's clock with the peers' and with the local record,
@@ -89,8 +87,7 @@ type ClockCheck struct {
 	Threshold time.Duration
 	Estimator clock.Estimator
 	Peers     []CheckedPeer
-	Record    *worker.Record // nil when there is none
-	Resumes   bool           // a daemon that starts here has a worker ID already
+	Record    worker.Record // zero when there is none
 	Verdict   clock.Verdict
 	Vote      clock.Vote
 	Now       clock.Millis
@@ -98,8 +95,8 @@ type ClockCheck struct {
 
 // CheckClock compares this machine's clock with those of the daemons named, else of the live ones, and
 // with the record.
-func (c Cluster) CheckClock(ctx context.Context, named []string, record *worker.Record) (*ClockCheck, error) {
-	check := &ClockCheck{Threshold: c.Cfg.Clock.Threshold, Estimator: c.Cfg.Clock.Estimator, Record: record, Resumes: record != nil && record.Cluster != ""}
+func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.Record) (*ClockCheck, error) {
+	check := &ClockCheck{Threshold: c.Cfg.Clock.Threshold, Estimator: c.Cfg.Clock.Estimator, Record: record}
 	prober, err := c.Prober()
 	if err != nil {
 		return nil, err
@@ -119,15 +116,14 @@ func (c *ClockCheck) Probe(ctx context.Context, prober clock.Prober, wall func()
 	for i, p := range c.Peers {
 		addresses[i] = p.Address
 	}
-	samples := make([]clock.Sample, 0, len(c.Peers))
-	if len(addresses) > 0 {
-		samples = prober.Probe(ctx, addresses)
-	}
+	samples := prober.Probe(ctx, addresses)
 	for i := range samples {
-		if p := &c.Peers[i]; p.node != "" {
+		p := &c.Peers[i]
+		if p.node != "" {
 			samples[i] = server.SampleOf(samples[i], p.node)
+			samples[i].Node = p.node
 		}
-		c.Peers[i].Sample = samples[i]
+		p.Sample = samples[i]
 	}
 	c.Verdict = clock.Estimate(samples, c.Estimator)
 	c.Vote = clock.VoteOf(samples, c.Threshold)
@@ -135,25 +131,15 @@ func (c *ClockCheck) Probe(ctx context.Context, prober clock.Prober, wall func()
 }
 
 // Behind is how far the clock is behind the local record, 0 when it is not.
-func (c *ClockCheck) Behind() time.Duration {
-	if c.Record == nil {
-		return 0
-	}
-	return max(0, c.Record.Timestamp.Sub(c.Now))
-}
+func (c *ClockCheck) Behind() time.Duration { return max(0, c.Record.Timestamp.Sub(c.Now)) }
 
 // Wait is how long a start would wait for the recorded ceiling to pass.
-func (c *ClockCheck) Wait() time.Duration {
-	if c.Record == nil {
-		return 0
-	}
-	return max(0, c.Record.Ceiling.Sub(c.Now))
-}
+func (c *ClockCheck) Wait() time.Duration { return max(0, c.Record.Ceiling.Sub(c.Now)) }
 
 // Refusal is the error of a start with this clock, nil when a daemon would start.
 func (c *ClockCheck) Refusal() error {
 	var why []string
-	if c.Verdict.Refuses(c.Threshold, c.Resumes) {
+	if c.Verdict.Refuses(c.Threshold, c.Record.Cluster != "") {
 		why = append(why, fmt.Sprintf("it is %s its peers' (%s of %d), and the threshold is %s: fix the clock (NTP)",
 			FormatOffset(-c.Verdict.Offset), c.Estimator, c.Verdict.Answered, settings.Short(c.Threshold)))
 	}
@@ -200,14 +186,6 @@ func (c *ClockCheck) Word() string {
 	default:
 		return Fine
 	}
-}
-
-// Name is the peer's node: as ZooKeeper has it, else as it calls itself.
-func (p CheckedPeer) Name() string {
-	if p.node != "" {
-		return p.node
-	}
-	return p.Sample.Node
 }
 
 // FormatOffset says how far a clock is off another: "8s ahead of".

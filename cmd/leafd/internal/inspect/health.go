@@ -1,10 +1,9 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/leafd/leafd/clock"
@@ -14,64 +13,25 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// Daemon is a live daemon, as GET /readyz of its address has it.
-type Daemon struct {
-	WorkerID *int64 `json:"worker_id,omitempty"`
-	Node     string `json:"node,omitempty"`
-	Address  string `json:"address"`
-	Status   string `json:"status"` // ready, degraded, not_ready, or no_answer
-	Code     string `json:"code,omitempty"`
-	Message  string `json:"message,omitempty"`
-}
-
-// The status of a daemon: what GET /readyz says, or that it gave no answer.
-const (
-	ready    = "ready"
-	degraded = "degraded"
-	notReady = "not_ready"
-	noAnswer = "no_answer"
-)
-
-// readyBytes is more than a daemon's readiness has.
-const readyBytes = 64 << 10
+// Daemon is a live daemon, by its entry and as GET /api/summary of its address has it.
+type Daemon = server.Summary
 
 // AskReadiness asks each live daemon that tells an address whether it is ready, all at once.
 func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.Client) ([]Daemon, error) {
-	entries, err := dir.Entries(ctx)
+	peers, err := livePeers(ctx, dir, worker.Record{})
 	if err != nil {
 		return nil, err
 	}
-	live, err := dir.Live(ctx)
-	if err != nil {
-		return nil, err
+	addresses := make([]string, len(peers))
+	for i, p := range peers {
+		addresses[i] = p.Address
 	}
-	daemons := []Daemon{}
-	var addresses []string
-	for _, p := range joinPeers(live, entries, nil) {
-		d := Daemon{Node: p.node, Address: p.Address}
-		if p.WorkerID != worker.NoWorkerID {
-			d.WorkerID = new(p.WorkerID)
-		}
-		daemons, addresses = append(daemons, d), append(addresses, p.Address)
-	}
-	for i, a := range client.Fetch(ctx, addresses, "/readyz", readyBytes) {
-		daemons[i].Status, daemons[i].Code, daemons[i].Message = readiness(a)
+	daemons := make([]Daemon, len(peers))
+	for i, a := range client.Fetch(ctx, addresses, server.SummaryPath, server.SummaryBytes) {
+		daemons[i] = server.SummaryOf(server.PeerAnswer{Address: addresses[i], Body: a.Body, Err: a.Err})
+		daemons[i].WorkerID, daemons[i].Node = peers[i].WorkerID, cmp.Or(peers[i].node, daemons[i].Node)
 	}
 	return daemons, nil
-}
-
-// readiness reads the answer of /readyz, from a sender that is not trusted.
-func readiness(a peerclock.Answer) (status, code, message string) {
-	var r server.Readiness
-	switch {
-	case a.Err != nil:
-		return noAnswer, "", a.Err.Error()
-	case json.Unmarshal(a.Body, &r) != nil || !slices.Contains([]string{ready, degraded, notReady}, r.Status):
-		return noAnswer, "", "what answers there is no leafd"
-	case r.Code == "" && len(r.Conditions) > 0:
-		r.Code, r.Message = r.Conditions[0].Code, r.Conditions[0].Message
-	}
-	return r.Status, r.Code, r.Message
 }
 
 // NotGood says what is not good about a cluster; nothing where all is.
@@ -90,7 +50,7 @@ func NotGood(s zkreg.Status, parent string, daemons []Daemon, now clock.Millis) 
 	for _, d := range daemons {
 		failing[d.Status] = append(failing[d.Status], d.Address)
 	}
-	for _, kind := range []struct{ status, words string }{{notReady, "not ready"}, {noAnswer, "without an answer"}} {
+	for _, kind := range []struct{ status, words string }{{server.NotReady, "not ready"}, {server.NoAnswer, "without an answer"}} {
 		if n := len(failing[kind.status]); n > 0 {
 			bad = append(bad, fmt.Sprintf("%d of %d live daemons %s: %s", n, s.Live, kind.words, strings.Join(failing[kind.status], ", ")))
 		}

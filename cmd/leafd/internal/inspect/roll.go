@@ -9,7 +9,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server"
-	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -27,7 +26,7 @@ type Member struct {
 // that have no entry, since ZooKeeper gave them out in order; and those of known, the addresses of
 // before, where no live daemon is. Each is asked over HTTP: one that answers runs, and is cut off from
 // ZooKeeper.
-func CallRoll(ctx context.Context, dir Entries, s zkreg.Status, prober clock.Prober, known []string, wall func() clock.Millis) ([]Member, error) {
+func CallRoll(ctx context.Context, dir *zkreg.Directory, s zkreg.Status, prober clock.Prober, known []string, wall func() clock.Millis) ([]Member, error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return nil, err
@@ -40,10 +39,11 @@ func CallRoll(ctx context.Context, dir Entries, s zkreg.Status, prober clock.Pro
 			missing = append(missing, Member{WorkerID: new(next), Found: fmt.Sprintf("no entry for worker IDs %d to %d: daemons that had them are not back", next, e.WorkerID-1)})
 		}
 		next = e.WorkerID + 1
-		switch m := memberOf(e, now); {
+		w := server.InfoOf(e, now)
+		switch m := memberOf(w, now); {
 		case m.Live:
-			back, live = append(back, m), append(live, e.Address)
-		case e.State != worker.StateReleased && !e.Free(now):
+			back, live = append(back, m), append(live, w.Address)
+		case w.State != server.WorkerReleased && !w.Free(now):
 			missing = append(missing, m)
 		}
 	}
@@ -58,8 +58,7 @@ func CallRoll(ctx context.Context, dir Entries, s zkreg.Status, prober clock.Pro
 }
 
 // memberOf is the holder of an entry. A Java Leaf is never in the live set.
-func memberOf(e worker.Entry, now clock.Millis) Member {
-	w := server.InfoOf(e, now)
+func memberOf(w Worker, now clock.Millis) Member {
 	m := Member{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Live: w.State == server.WorkerLive || w.State == server.WorkerForeign && now.Sub(w.Timestamp) < time.Minute}
 	m.Found = fmt.Sprintf("%s, last report %s", strings.ReplaceAll(w.State, "_", " "), w.Timestamp)
 	if w.Limit > 0 {
@@ -68,9 +67,9 @@ func memberOf(e worker.Entry, now clock.Millis) Member {
 	return m
 }
 
-// HolderOf is the daemon that has e, asked whether it runs.
-func HolderOf(ctx context.Context, prober clock.Prober, e worker.Entry, now clock.Millis) []Member {
-	holder := []Member{memberOf(e, now)}
+// HolderOf is the daemon that has w, asked whether it runs.
+func HolderOf(ctx context.Context, prober clock.Prober, w Worker, now clock.Millis) []Member {
+	holder := []Member{memberOf(w, now)}
 	ask(ctx, prober, holder, "")
 	return holder
 }
@@ -104,7 +103,7 @@ func KnownCluster(ctx context.Context, dirs []string, prober clock.Prober, addre
 		switch {
 		case err != nil:
 			return fmt.Errorf("it is not known whether the daemon of %s belongs to a cluster: %w", dir, err)
-		case record != nil && record.Cluster != "":
+		case record.Cluster != "":
 			return fmt.Errorf("the data directory %s belongs to cluster %s, as worker %d: start its daemon, which puts that cluster back. A new one in its place gives its worker IDs out again. "+
 				"Only where every daemon of that cluster is gone for good: remove the directory first", dir, record.Cluster, record.WorkerID)
 		}

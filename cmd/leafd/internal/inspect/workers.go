@@ -9,63 +9,23 @@ import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
 )
 
 // Worker is an entry as it is now.
 type Worker = server.WorkerInfo
 
-// States that commands show in words of their own.
-const (
-	NotLive = server.WorkerNotLive
-	Foreign = server.WorkerForeign
-)
-
-// askOffsets sets how far the clocks of the live workers are ahead, unless prober is nil. All are asked at once.
-func askOffsets(ctx context.Context, workers []Worker, prober clock.Prober) {
+// AskOffsets sets how far the clocks of the live workers are ahead. All are asked at once.
+func AskOffsets(ctx context.Context, prober clock.Prober, workers []Worker) {
 	var addresses []string
 	var asked []*Worker
 	for i := range workers {
-		if w := &workers[i]; prober != nil && w.State == server.WorkerLive && w.Address != "" {
+		if w := &workers[i]; w.State == server.WorkerLive && w.Address != "" {
 			addresses, asked = append(addresses, w.Address), append(asked, w)
 		}
-	}
-	if len(asked) == 0 {
-		return
 	}
 	for i, sample := range prober.Probe(ctx, addresses) {
 		asked[i].SetOffset(sample)
 	}
-}
-
-// FloorOf is the time before which the root gives out no worker ID.
-func FloorOf(found worker.Snapshot) clock.Millis {
-	if found.Root == nil {
-		return 0
-	}
-	return found.Root.Floor
-}
-
-// Floor reads that time.
-func Floor(ctx context.Context, dir *zkreg.Directory) (clock.Millis, error) {
-	found, err := dir.Look(ctx, worker.Record{WorkerID: worker.NoWorkerID})
-	return FloorOf(found), err
-}
-
-// workerOf is e as it is at now, in a root with that floor.
-func workerOf(e worker.Entry, floor, now clock.Millis) Worker {
-	w := server.InfoOf(e, now)
-	if w.FreeFrom != nil && floor > now {
-		*w.FreeFrom = max(*w.FreeFrom, floor)
-	}
-	return w
-}
-
-// WorkerOf returns e as it is at now, in a root with that floor, with the offset of its clock.
-func WorkerOf(ctx context.Context, e worker.Entry, prober clock.Prober, floor, now clock.Millis) Worker {
-	list := []Worker{workerOf(e, floor, now)}
-	askOffsets(ctx, list, prober)
-	return list[0]
 }
 
 // List is all entries of a cluster, by worker ID.
@@ -90,17 +50,26 @@ type Summary struct {
 	ClosedUntil clock.Millis `json:"closed_until,omitempty"`
 }
 
-// Entries reads the entries, as a zkreg.Directory does.
-type Entries interface {
+// Directory reads a cluster, as a zkreg.Directory does.
+type Directory interface {
+	Look(ctx context.Context, r worker.Record) (worker.Snapshot, error)
 	Entries(ctx context.Context) ([]worker.Entry, error)
 }
 
-// ListWorkers reads the entries of a root with that floor. The time is taken after they were read, so
-// that no report lies ahead of it.
-func ListWorkers(ctx context.Context, dir Entries, prober clock.Prober, layout snowflake.Layout, floor clock.Millis, wall func() clock.Millis) (List, error) {
+// ListWorkers reads the entries. The time is taken after they were read, so that no report lies ahead
+// of it.
+func ListWorkers(ctx context.Context, dir Directory, layout snowflake.Layout, wall func() clock.Millis) (List, error) {
+	found, err := dir.Look(ctx, worker.Record{WorkerID: worker.NoWorkerID})
+	if err != nil {
+		return List{}, err
+	}
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return List{}, err
+	}
+	floor := clock.Millis(0) // no worker ID is given out before it
+	if found.Root != nil {
+		floor = found.Root.Floor
 	}
 	l := List{AsOf: wall(), Workers: make([]Worker, 0, len(entries))}
 	s := &l.Summary
@@ -111,7 +80,10 @@ func ListWorkers(ctx context.Context, dir Entries, prober clock.Prober, layout s
 	}
 	taken := map[int64]bool{}
 	for _, e := range entries {
-		w := workerOf(e, floor, l.AsOf)
+		w := server.InfoOf(e, l.AsOf)
+		if w.FreeFrom != nil && floor > l.AsOf {
+			*w.FreeFrom = max(*w.FreeFrom, floor)
+		}
 		*count[w.State]++
 		if !w.Free(l.AsOf) && w.ID < s.Capacity {
 			taken[w.ID] = true
@@ -122,7 +94,6 @@ func ListWorkers(ctx context.Context, dir Entries, prober clock.Prober, layout s
 	if floor > l.AsOf {
 		s.ClosedUntil, s.Free = floor, 0
 	}
-	askOffsets(ctx, l.Workers, prober)
 	return l, nil
 }
 
@@ -147,11 +118,11 @@ func (s Summary) Sentence() string {
 	return text + fmt.Sprintf(", %d free of %d", s.Free, s.Capacity)
 }
 
-// FindEntry returns the entry of a worker ID, the first where a second one was made by hand.
-func FindEntry(entries []worker.Entry, id int64) (worker.Entry, error) {
-	i := slices.IndexFunc(entries, func(e worker.Entry) bool { return e.WorkerID == id })
+// Find returns the entry of a worker ID, the first where a second one was made by hand.
+func (l List) Find(id int64) (Worker, error) {
+	i := slices.IndexFunc(l.Workers, func(w Worker) bool { return w.ID == id })
 	if i < 0 {
-		return worker.Entry{}, Reword(worker.ErrNoEntry, fmt.Sprintf("worker ID %d has no entry; leafd worker list shows all", id))
+		return Worker{}, Reword(worker.ErrNoEntry, fmt.Sprintf("worker ID %d has no entry; leafd worker list shows all", id))
 	}
-	return entries[i], nil
+	return l.Workers[i], nil
 }
