@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,11 +39,20 @@ func readMemory(root string) (m Memory) {
 	self, _ := proc.Self() // without it there is no group
 	groups, _ := self.Cgroups()
 	for _, g := range groups {
+		mount := "/sys/fs/cgroup"
+		if len(g.Controllers) > 0 { // version 1 has a hierarchy for each controller
+			mount += "/memory"
+		}
+		if len(g.Controllers) > 0 && !slices.Contains(g.Controllers, "memory") {
+			continue
+		}
 		for path, above := filepath.Join("/", g.Path), ""; path != above; path, above = filepath.Dir(path), path { // of / it is /
-			group := filepath.Join("/sys/fs/cgroup", path)
-			text, _ := os.ReadFile(filepath.Join(root, group, "memory.max"))
-			if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 63); err == nil && n > 0 && (m.Bytes == 0 || n < m.Bytes) {
-				m = Memory{n, group}
+			for _, file := range []string{"memory.max", "memory.limit_in_bytes"} { // of version 2 and of 1
+				text, _ := os.ReadFile(filepath.Join(root, mount, path, file)) // another kernel has other files
+				n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+				if err == nil && n > 0 && n < math.MaxInt64>>1 && (m.Bytes == 0 || n < m.Bytes) {
+					m = Memory{n, filepath.Join(mount, path)}
+				}
 			}
 		}
 	}
@@ -52,6 +63,6 @@ func readMemory(root string) (m Memory) {
 // unless GOMEMLIMIT says when. What the kernel holds of connections is in the group, too.
 func boundHeap(m Memory) {
 	if _, set := os.LookupEnv("GOMEMLIMIT"); !set && m.Group != "" {
-		debug.SetMemoryLimit(int64(m.Bytes / 10 * 8)) //nolint:gosec // 63 bits
+		debug.SetMemoryLimit(int64(m.Bytes / 10 * 8)) //nolint:gosec // below MaxInt64/2
 	}
 }

@@ -26,6 +26,8 @@ func TestReadMemory(t *testing.T) {
 		{"a group", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "0::/a", "/sys/fs/cgroup/a/memory.max": "536870912"}, 512 << 20, "/sys/fs/cgroup/a"},
 		{"the group above has less", map[string]string{"/proc/1/cgroup": "0::/a/b", "/sys/fs/cgroup/a/b/memory.max": "536870912", "/sys/fs/cgroup/a/memory.max": "268435456"}, 256 << 20, "/sys/fs/cgroup/a"},
 		{"the machine has less", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "17179869184"}, 8 << 30, ""},
+		{"version 1, in a container", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "5:cpu:/x\n3:hugetlb,memory:/docker/17", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "134217728"}, 128 << 20, "/sys/fs/cgroup/memory"},
+		{"version 1 without a limit", map[string]string{"/proc/meminfo": machine, "/proc/1/cgroup": "3:memory:/", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712"}, 8 << 30, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root := t.TempDir()
