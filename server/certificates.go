@@ -1,12 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,9 +61,9 @@ type Certificates struct {
 
 // certificateSet is one state of the files. It is never changed.
 type certificateSet struct {
-	sum     [sha256.Size]byte // of the files
-	pair    tls.Certificate   // with its Leaf
-	clients *x509.CertPool    // nil: none
+	texts   [3][]byte       // of the files
+	pair    tls.Certificate // with its Leaf
+	clients *x509.CertPool  // nil: none
 }
 
 // OpenCertificates reads files. loaded is called from Run and Look once changed files are in use;
@@ -139,7 +140,7 @@ func (c *Certificates) changedLocked() (*certificateSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sumOf(texts) == c.inUse.Load().sum {
+	if slices.EqualFunc(texts[:], c.inUse.Load().texts[:], bytes.Equal) {
 		return nil, nil //nolint:nilnil // nothing has changed
 	}
 	set, err := c.files.parse(texts)
@@ -166,18 +167,9 @@ func (f CertificateFiles) read() (texts [3][]byte, err error) {
 	return texts, nil
 }
 
-func sumOf(texts [3][]byte) [sha256.Size]byte {
-	h := sha256.New()
-	for _, text := range texts {
-		one := sha256.Sum256(text)
-		h.Write(one[:])
-	}
-	return [sha256.Size]byte(h.Sum(nil))
-}
-
 // parse checks what read returned.
 func (f CertificateFiles) parse(texts [3][]byte) (*certificateSet, error) {
-	set := &certificateSet{sum: sumOf(texts)}
+	set := &certificateSet{texts: texts}
 	var err error
 	if set.pair, err = tls.X509KeyPair(texts[0], texts[1]); err != nil {
 		return nil, fmt.Errorf("%w: %s with the key %s: %w", ErrCertificate, f.Cert, f.Key, err)

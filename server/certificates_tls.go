@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -56,13 +57,9 @@ func (c *Certificates) Client(verify bool) *tls.Config {
 // checkMutual returns nil when another daemon with the same client CAs accepts our
 // certificate both as a client's and as a server's.
 func (set *certificateSet) checkMutual() error {
-	chain := make([]*x509.Certificate, 0, len(set.pair.Certificate))
-	for _, der := range set.pair.Certificate {
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return err
-		}
-		chain = append(chain, cert)
+	chain, err := x509.ParseCertificates(bytes.Join(set.pair.Certificate, nil))
+	if err != nil {
+		return err
 	}
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth} {
 		if err := set.verify(chain, usage); err != nil {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -61,7 +60,6 @@ type conn struct {
 	linger   atomic.Bool // Close lets the client read the answer first
 	closed   atomic.Bool
 	digits   [maxDigits]byte // the serving goroutine's: the ID of the response being written
-	key      []byte          // the serving goroutine's: the one asked for last, where splitKey remembers it
 	tag      *segment.Tag    // the serving goroutine's: the one asked for last
 	bearer   lastBearer      // the serving goroutine's
 	origin   *origin         // the serving goroutine's; nil until from is called
@@ -75,19 +73,6 @@ const maxDigits = 20
 // connOf returns the conn of a request that isn't a guest's.
 func connOf(ctx *fasthttp.RequestCtx) *conn {
 	return ctx.Conn().(*conn) //nolint:forcetypeassert // a listener accepts no other
-}
-
-// splitKey is the function of that name, made cheaper for a client that asks for the same key
-// again: what is equal to a key that had nothing to decode and no query is that key.
-func (c *conn) splitKey(rest []byte) (key, query []byte, err error) {
-	if len(rest) > 0 && bytes.Equal(rest, c.key) {
-		return rest, nil, nil
-	}
-	key, query, err = splitKey(rest)
-	if err == nil && len(key) == len(rest) { // decoding and cutting make it shorter
-		c.key = append(c.key[:0], key...)
-	}
-	return key, query, err
 }
 
 // from returns the origin of requests without a token.

@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -328,20 +327,3 @@ func TestLingeringCloseTakesWhatTheClientStillSends(t *testing.T) {
 type tlsLike struct{ net.Conn }
 
 func (c *tlsLike) NetConn() net.Conn { return c.Conn }
-
-// A conn splits as the function does, after any earlier requests.
-func TestConnSplitsAKeyThatIsAskedForAgain(t *testing.T) {
-	rests := []string{"order", "order?n=2", "order/", "ord%65r", "a%2541", "a%41", "aA", "order?", "o", "", "%", "\xff", "é", "%c3%a9", "order#x", "a/b", strings.Repeat("k", 128), strings.Repeat("k", 129)}
-	c, random := new(conn), rand.New(rand.NewPCG(1, 2))
-	for range 5000 {
-		rest := []byte(rests[random.IntN(len(rests))])
-		for range 1 + random.IntN(3) {
-			wantKey, wantQuery, wantErr := splitKey(rest)
-			key, query, err := c.splitKey(rest)
-			require.Equal(t, wantErr, err, "%q", rest)
-			require.Equal(t, string(wantKey), string(key), "%q", rest)
-			require.Equal(t, string(wantQuery), string(query), "%q", rest)
-		}
-		clear(rest) // the memory is fasthttp's, and the next request's
-	}
-}

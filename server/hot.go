@@ -66,7 +66,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return s.refuseMethod(ctx, rest)
 	}
 	c := connOf(ctx)
-	key, query, err := c.splitKey(rest)
+	key, query, err := splitKey(rest)
 	if err != nil {
 		return err
 	}

@@ -162,10 +162,10 @@ func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []
 	if err := s.base.Err(); err != nil {
 		return nil, err // many may have arrived together: no memory for each
 	}
-	if err := s.overload.enter(b, m, n, f); err != nil {
+	if err := s.overload.enter(b, m, n); err != nil {
 		return nil, err
 	}
-	defer s.overload.leave(m, n, f)
+	defer s.overload.leave(m, n)
 	out, ok := s.batches.Get().(*batch)
 	if !ok {
 		out = &batch{s: s}

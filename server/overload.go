@@ -20,10 +20,6 @@ const (
 	shedReasons
 )
 
-// idsPerPlace is how many IDs of a batch take one place of MaxInflight: full of batches,
-// its places still fit into memory, however long they wait.
-const idsPerPlace = 1000
-
 // singlesShare is which part of MaxInflight batches don't get.
 const singlesShare = 4
 
@@ -37,10 +33,9 @@ const singlesShare = 4
 //  1. A request is shed before it has asked for anything: it uses no ID.
 //  2. The load ahead of a request decides, not its own size: a
 //     daemon that is not busy sheds no request, however large.
-//  3. MaxInflight bounds what waits, in places: one for each request, and for
-//     a list of IDs one more for each thousand beyond the first. Each mode
-//     has its own places, so that a database that hangs takes none from snowflake
-//     IDs. QueueWait bounds the IDs that batches of snowflake IDs still wait for:
+//  3. MaxInflight bounds how many requests wait; what their IDs take of memory is bounded
+//     with the answers, before there are any. Each mode has its own places, so that
+//     a database that hangs takes none from snowflake IDs. QueueWait bounds the IDs that batches of snowflake IDs still wait for:
 //     ahead of a batch are no more than the layout allows in that time. A single
 //     snowflake ID is never shed: batches leave it a part of each millisecond,
 //     and it takes no more memory than its connection does when idle.
@@ -56,7 +51,7 @@ type overload struct {
 	maxInflight int64         // immutable; Config.MaxInflight
 	queueWait   time.Duration // immutable; Config.QueueWait
 
-	inflight [modes]limits.Gate           // places
+	inflight [modes]limits.Gate           // requests
 	queued   limits.Gate                  // snowflake IDs of batches
 	rates    atomic.Pointer[limits.Rates] // nil until a rate was first set
 	unread   [kindsUnread]limits.Gate     // bytes
@@ -67,7 +62,6 @@ type overload struct {
 // What is counted in overload.unread, beside the lists of each Surface.
 const (
 	unreadBatches = int(surfaces) + iota
-	unreadCommon  // of what is the same for all clients
 	kindsUnread
 )
 
@@ -93,7 +87,7 @@ func newOverload(cfg Config) (*overload, error) {
 	inflight := func(m mode) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_inflight",
-			Help:        "Batches, and requests that wait for a range, and one more for each thousand of their IDs.",
+			Help:        "Batches, and requests that wait for a range.",
 			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
 		}, func() float64 { return float64(o.inflight[m].Inside()) })
 	}
@@ -106,7 +100,7 @@ func newOverload(cfg Config) (*overload, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		shed, limited,
-		unread(int(Public), "lists"), unread(int(Admin), "admin_lists"), unread(unreadBatches, "batches"), unread(unreadCommon, "common"),
+		unread(int(Public), "lists"), unread(int(Admin), "admin_lists"), unread(unreadBatches, "batches"),
 		inflight(snowflakeMode), inflight(segmentMode),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "leafd_snowflake_queued_ids",
@@ -167,13 +161,13 @@ func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now ti
 }
 
 // enter takes the places of a request for n IDs, or returns errOverloaded. Each
-// enter that returns nil is followed by a leave of the same m, n and f.
-func (o *overload) enter(b *Backend, m mode, n int, f form) error {
+// enter that returns nil is followed by a leave of the same m and n.
+func (o *overload) enter(b *Backend, m mode, n int) error {
 	most := o.maxInflight
 	if n > 1 {
 		most -= most / singlesShare
 	}
-	if !o.inflight[m].Enter(f.places(n), most) {
+	if !o.inflight[m].Enter(1, most) {
 		o.shed[shedInflight].Inc()
 		return errOverloaded.with("%d requests are waiting already", most)
 	}
@@ -183,33 +177,25 @@ func (o *overload) enter(b *Backend, m mode, n int, f form) error {
 	// How many IDs fit into the longest wait.
 	ids := o.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
 	if !o.queued.Enter(int64(n), ids) {
-		o.inflight[m].Leave(f.places(n))
+		o.inflight[m].Leave(1)
 		o.shed[shedQueue].Inc()
 		return errOverloaded.with("the IDs of the next %s are promised already", o.queueWait)
 	}
 	return nil
 }
 
-func (o *overload) leave(m mode, n int, f form) {
+func (o *overload) leave(m mode, n int) {
 	if m == snowflakeMode {
 		o.queued.Leave(int64(n))
 	}
-	o.inflight[m].Leave(f.places(n))
-}
-
-// places returns how many places of MaxInflight a request for n IDs takes. Ranges are few.
-func (f form) places(n int) int64 {
-	if f.ranges() {
-		return 1
-	}
-	return int64(1 + (n-1)/idsPerPlace)
+	o.inflight[m].Leave(1)
 }
 
 // awaitRange waits for one ID of a tag that has none in memory.
 func (s *Server) awaitRange(b *Backend, key []byte) (int64, error) {
-	if err := s.overload.enter(b, segmentMode, 1, formLines); err != nil {
+	if err := s.overload.enter(b, segmentMode, 1); err != nil {
 		return 0, err
 	}
-	defer s.overload.leave(segmentMode, 1, formLines)
+	defer s.overload.leave(segmentMode, 1)
 	return b.Segments.Next(s.base, key)
 }

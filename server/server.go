@@ -31,7 +31,7 @@ const (
 	// A client that takes longer over a request or its answer hangs, and holds a connection.
 	DefaultReadTimeout  = 10 * time.Second
 	DefaultWriteTimeout = 10 * time.Second
-	// Full of batches, its places hold 80 MB of IDs (idsPerPlace), which a daemon has to spare.
+	// As many goroutines, which a daemon has to spare; their answers have a bound of their own.
 	DefaultMaxInflight = 10_000
 	// A client with a time-out of a second still gets its answer. In the default layout that
 	// is two million IDs which are promised and not made yet.
