@@ -31,7 +31,8 @@ const guestPlaces = Guests / 2
 //  2. At the limit a newcomer takes the place of a connection that waits for its
 //     client: of the oldest that has sent nothing for silentGrace; else, of an address
 //     that holds more than the newcomer's, or the newcomer's own, of one that holds
-//     most: what has sent nothing, then what is idle for longest. A connection of which a byte of a request was
+//     most: what has sent nothing, then what is idle for longest. Of more than looks
+//     connections, that many are drawn for it. A connection of which a byte of a request was
 //     read is never closed for another. Each is closed before the newcomer is served.
 //  3. A connection for which there is no room is a guest, and gets one answer: of the health
 //     checks what they found, else 503 overloaded. A guest that is slow to ask gives way
@@ -112,13 +113,13 @@ func (a *admission) enter(c *conn) bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		p := &a.pools[c.l.pool]
-		if p.taken >= p.limit {
+		if len(p.conns) >= p.limit {
 			if victim = p.victim(network, now); victim == nil {
 				return nil, false
 			}
 			a.removeLocked(victim)
 		}
-		p.add(c, network, now)
+		p.add(c, network)
 		a.count(c.l.surface, 1)
 		return victim, true
 	}()

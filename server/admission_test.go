@@ -68,11 +68,9 @@ func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 func (r *running) busy() (n int) {
 	r.admission.mu.Lock()
 	defer r.admission.mu.Unlock()
-	for _, h := range r.admission.pools[Public].holders {
-		for _, c := range h.conns.all {
-			if c.idle.Load() == 0 {
-				n++
-			}
+	for _, c := range r.admission.pools[Public].conns {
+		if c.idle.Load() == 0 {
+			n++
 		}
 	}
 	return n
@@ -165,13 +163,9 @@ func TestVictims(t *testing.T) {
 			names := make(map[*conn]string)
 			for _, cl := range test.clients {
 				c := &conn{}
-				c.idle.Store(1) // once, and since then it asked
 				c.fresh.Store(cl.silent)
-				if cl.silent {
-					c.idle.Store(cl.idle)
-				}
-				p.add(c, from(cl.address), 1)
 				c.idle.Store(cl.idle)
+				p.add(c, from(cl.address))
 				names[c] = cl.name
 			}
 			got := p.victim(from(test.from), 10*second)
@@ -180,11 +174,14 @@ func TestVictims(t *testing.T) {
 				require.False(t, got.displace(), "it is already")
 				p.remove(got)
 			}
+			held := make(map[*holder]int)
+			for i, c := range p.conns {
+				require.Equal(t, i, c.place.at)
+				held[c.place.holder]++
+			}
+			require.Len(t, held, len(p.holders))
 			for _, h := range p.holders {
-				for i, c := range h.conns.all {
-					require.Equal(t, i, c.place.at)
-				}
-				require.Equal(t, h, p.most.all[h.at])
+				require.Equal(t, held[h], h.places)
 			}
 		})
 	}
@@ -198,7 +195,7 @@ type addressed struct {
 
 func (a addressed) RemoteAddr() net.Addr { return a.address }
 
-// A newcomer at the limit costs the same however many are connected.
+// A newcomer at the limit costs no more than looks, however many are connected.
 func BenchmarkVictim(b *testing.B) {
 	for _, addresses := range []int{1, 60_000} {
 		b.Run(fmt.Sprint(addresses), func(b *testing.B) {
@@ -209,7 +206,7 @@ func BenchmarkVictim(b *testing.B) {
 			for i := range 65_536 {
 				c := &conn{}
 				c.idle.Store(int64(i + 1))
-				p.add(c, network(i), int64(i))
+				p.add(c, network(i))
 			}
 			now := int64(65_536)
 			for b.Loop() {
@@ -217,7 +214,7 @@ func BenchmarkVictim(b *testing.B) {
 				c := p.victim(network(int(now)), now)
 				p.remove(c)
 				c.idle.Store(now)
-				p.add(c, network(int(now)), now)
+				p.add(c, network(int(now)))
 			}
 		})
 	}
