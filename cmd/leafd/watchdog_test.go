@@ -54,7 +54,7 @@ func TestStuckLoopIsNotFed(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EAGAIN)
 	}
 	m.step(time.Hour) // what is over is logged
-	at = sd.await(at, "STATUS=STUCK: conditions: the loop that compares conditions is ")
+	at = sd.await(at, "STATUS=STUCK: the loop that compares conditions is ")
 	told := len(sd.messages())
 	require.Never(t, func() bool {
 		return len(sd.messages()) > told && strings.Contains(strings.Join(sd.messages()[told:], ","), "WATCHDOG")

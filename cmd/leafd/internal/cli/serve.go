@@ -61,10 +61,9 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		if err := reload.Join("log", level.Prepare); err != nil {
 			return err
 		}
-		return a.serve(cmd.Context(), cfg, &daemon.ReloadOnSIGHUP{
-			Load: func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) },
-			Log:  log, Reload: reload, Told: a.reloading, Values: values,
-		})
+		reload.Load = func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) }
+		reload.Log, reload.Told, reload.Values = log, a.reloading, values
+		return a.serve(cmd.Context(), cfg, reload)
 	}
 	return cmd
 }
@@ -78,14 +77,14 @@ var errSecondSignal = errors.New("ended at once by a second signal; a clean stop
 
 // serve runs the daemon and stops it at the first signal. At the second, sameStop later or
 // more, it returns although the daemon has not: main ends the process then.
-func (a *app) serve(ctx context.Context, cfg settings.Config, h *daemon.ReloadOnSIGHUP) error {
-	log := h.Log
+func (a *app) serve(ctx context.Context, cfg settings.Config, reload *daemon.Reloader) error {
+	log := reload.Log
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	sighup := make(chan os.Signal, 1) // one more is enough, however many come
 	signal.Notify(sighup, syscall.SIGHUP)
 	defer signal.Stop(sighup)
-	go h.Run(ctx, sighup)
+	go reload.Run(ctx, sighup)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -93,7 +92,7 @@ func (a *app) serve(ctx context.Context, cfg settings.Config, h *daemon.ReloadOn
 	ended := make(chan error, 1)
 	go func() {
 		ended <- a.daemon(ctx, cfg, daemon.Deps{
-			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: h.Reload,
+			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: reload,
 			Inherited: a.inherited, Notify: a.notify, Watchdog: a.watchdog,
 		})
 	}()

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -23,12 +22,16 @@ type LogLevel struct{ least atomic.Int32 }
 
 // Run implements zerolog.Hook.
 func (l *LogLevel) Run(e *zerolog.Event, level zerolog.Level, _ string) {
-	if level < zerolog.Level(l.least.Load()) { //nolint:gosec // set stores levels, -1 to 7
+	if level < zerolog.Level(l.least.Load()) { //nolint:gosec // it is a level's, -1 to 7
 		e.Discard()
 	}
 }
 
-func (l *LogLevel) set(level zerolog.Level) { l.least.Store(int32(level)) }
+// Prepare makes the log a part that reloads.
+func (l *LogLevel) Prepare(cfg settings.Config) (commit func(), err error) {
+	parsed, err := zerolog.ParseLevel(cfg.Log.Level)
+	return func() { l.least.Store(int32(parsed)) }, err
+}
 
 // NewLogger returns the log, written to w: lines of JSON, and on a terminal lines for people. It also
 // returns the level, to change it.
@@ -46,7 +49,7 @@ func newLogger(w io.Writer, level string, terminal bool) (zerolog.Logger, *LogLe
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
 	}
 	least := &LogLevel{}
-	least.set(parsed)
+	least.least.Store(int32(parsed))
 	return zerolog.New(w).Hook(least).With().Timestamp().Logger(), least, nil
 }
 
@@ -63,23 +66,18 @@ type visible struct{ to io.Writer }
 
 // Write implements io.Writer.
 func (v visible) Write(line []byte) (int, error) {
-	out := line
-	if bytes.ContainsFunc(line, hidden) {
-		out = make([]byte, 0, 2*len(line))
-		for _, r := range string(line) {
-			if !hidden(r) {
-				out = utf8.AppendRune(out, r)
-				continue
-			}
-			for _, unit := range utf16.AppendRune(nil, r) {
-				out = fmt.Appendf(out, `\u%04x`, unit)
-			}
+	out := make([]byte, 0, len(line))
+	for _, r := range string(line) {
+		if !hidden(r) {
+			out = utf8.AppendRune(out, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
 		}
 	}
-	if _, err := v.to.Write(out); err != nil {
-		return 0, err
-	}
-	return len(line), nil
+	_, err := v.to.Write(out)
+	return len(line), err
 }
 
 // hidden leaves ASCII alone: zerolog has escaped what isn't shown of it, and colours and

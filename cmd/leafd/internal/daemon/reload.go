@@ -1,7 +1,12 @@
 package daemon
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,7 +19,9 @@ import (
 // can't fail; err says why the part refuses them. Neither may block.
 type prepare func(cfg settings.Config) (commit func(), err error)
 
-// Reloader passes settings that have changed on to the parts of the daemon. It keeps:
+// Reloader reads the settings again at each SIGHUP, the file and the files that it names, and passes
+// those that have changed on to the parts of the daemon. Flags and environment are those of the start.
+// It keeps:
 //
 //  1. All or nothing: no part changes before every setting was read and found
 //     right, and every part has agreed.
@@ -27,6 +34,11 @@ type prepare func(cfg settings.Config) (commit func(), err error)
 //  5. Reloads happen one after the other. A signal that comes during one makes
 //     another after it.
 type Reloader struct {
+	Load   func(ctx context.Context) (settings.Config, *settings.Values, error)
+	Log    zerolog.Logger
+	Told   func() (done func()) // called when a reload begins; what it returns, when it has ended
+	Values *settings.Values     // in force; Run's goroutine alone uses them
+
 	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
 
 	mu    sync.Mutex
@@ -79,8 +91,75 @@ func (r *Reloader) apply(next settings.Config) error {
 	return nil
 }
 
-// Prepare makes the log a part that reloads.
-func (l *LogLevel) Prepare(cfg settings.Config) (commit func(), err error) {
-	parsed, err := zerolog.ParseLevel(cfg.Log.Level)
-	return func() { l.set(parsed) }, err
+// Run reloads at each signal until ctx is done.
+func (r *Reloader) Run(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			done := r.Told()
+			r.once(ctx)
+			done()
+		}
+	}
+}
+
+// once is one reload. One log line tells its outcome, and another the settings that
+// need a restart.
+func (r *Reloader) once(ctx context.Context) {
+	before := r.current()
+	next, values, err := r.Load(ctx)
+	if err == nil {
+		err = r.apply(next)
+	}
+	if ctx.Err() != nil { // the stop may have ended the reading
+		return
+	}
+	if err != nil {
+		r.Log.Error().Err(err).Msg("reload: refused, and no setting has changed; fix this and send SIGHUP again")
+		return
+	}
+	for _, warning := range next.Warnings {
+		if !slices.Contains(before.Warnings, warning) {
+			r.Log.Warn().Msg(warning)
+		}
+	}
+	taken, waiting := r.changes(before, next, values)
+	if len(taken) == 0 {
+		r.Log.Info().Msg("reload: no setting that can change while leafd runs has changed")
+	} else {
+		r.Log.Info().Strs("taken", taken).Msg("reload: settings taken")
+	}
+	if len(waiting) > 0 {
+		r.Log.Warn().Strs("settings", waiting).Msg("reload: these settings have changed and need a restart: the old values stay in force")
+	}
+}
+
+// changes returns the settings that were taken, with old and new values, and the names
+// of those that need a restart. The former are then the ones in force.
+func (r *Reloader) changes(before, next settings.Config, after *settings.Values) (taken, waiting []string) {
+	content := map[string]bool{ // of files that have changed
+		"admin-token-file": before.HTTP.AdminToken != next.HTTP.AdminToken,
+		"tokens-file":      !reflect.DeepEqual(before.HTTP.Callers, next.HTTP.Callers),
+		"zk-auth-file":     !reflect.DeepEqual(before.ZooKeeper.Auth, next.ZooKeeper.Auth),
+	}
+	for _, v := range after.All {
+		name, old := v.Setting.Name, r.Values.Find(v.Setting.Name)
+		was, is := old.Shown(), v.Shown()
+		switch {
+		case !reflect.DeepEqual(old.Parsed, v.Parsed):
+		case content[name]:
+			was, is = "(content)", "(new content)"
+		default:
+			continue
+		}
+		if v.Setting.Live && (name != "mysql" || r.current().Segment.MySQL == next.Segment.MySQL) {
+			taken = append(taken, fmt.Sprintf("%s: %s -> %s", name, was, is))
+			old.Parsed = v.Parsed
+		} else {
+			waiting = append(waiting, name)
+		}
+	}
+	return taken, waiting
 }

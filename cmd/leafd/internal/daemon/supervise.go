@@ -107,22 +107,16 @@ func (d *daemon) statusLine() string {
 // disk, the peers and the clock being gone or wrong, overload, and a want of file descriptors
 // are no such thing.
 func (d *daemon) stuck(ctx context.Context) error {
-	is := func(part string, err error) error {
-		if err != nil {
-			return fmt.Errorf("%s: %w", part, err)
-		}
-		return nil
-	}
 	var config *tls.Config
 	if d.certificates != nil {
 		config = d.certificates.Client(false)
 	}
-	all := []error{is("conditions", d.alarms.Stuck()), is("listener", askSelf(ctx, d.opened[0].Addr(), config))}
+	all := []error{d.alarms.Stuck(), askSelf(ctx, d.opened[0].Addr(), config)}
 	if segments := d.segments.Load(); segments != nil {
-		all = append(all, is("segments", segments.Stuck()))
+		all = append(all, segments.Stuck())
 	}
 	if l := d.life.Load(); l != nil {
-		all = append(all, is("worker", l.worker.Stuck()))
+		all = append(all, l.worker.Stuck())
 		_ = l.ids.Check() // that it returns is the point
 		_ = l.worker.Check()
 	}

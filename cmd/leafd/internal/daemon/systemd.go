@@ -41,6 +41,7 @@ type Notifier struct {
 	phase  phase  // mu protects
 	status string // mu protects; told last
 	failed bool   // mu protects; the last message was not delivered
+	stuck  bool   // mu protects; the last round of watch has found that
 }
 
 // SystemNotifier reports where the environment says, as systemd sets it. It also returns
@@ -107,10 +108,16 @@ func (n *Notifier) Reloading() (done func()) {
 	return func() { n.during(ready, sd.SdNotifyReady) }
 }
 
-// tellStatus tells the daemon's state in one line, where it has changed.
+// tellStatus tells the daemon's state in one line, unless a part is stuck, which watch tells.
 func (n *Notifier) tellStatus(line string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !n.stuck {
+		n.statusLocked(line)
+	}
+}
+
+func (n *Notifier) statusLocked(line string) {
 	if line = strings.ReplaceAll(line, "\n", "; "); line != n.status {
 		n.status = line
 		n.tellLocked("STATUS=" + line)
@@ -130,16 +137,14 @@ func (n *Notifier) watch(ctx context.Context, every time.Duration, stuck func(co
 	defer cancel()
 	err := stuck(bounded)
 	n.mu.Lock()
-	feeds := err == nil || n.phase == stopping
-	if feeds {
+	defer n.mu.Unlock()
+	if n.stuck = err != nil && n.phase != stopping; !n.stuck {
 		n.tellLocked(sd.SdNotifyWatchdog)
+		return
 	}
-	n.mu.Unlock()
-	if !feeds {
-		n.tellStatus("STUCK: " + err.Error())
-		// The log may be the part that is stuck.
-		go n.log.Error().Err(err).Msg("watchdog: a part of leafd is stuck: unless that ends, systemd restarts it")
-	}
+	n.statusLocked("STUCK: " + err.Error())
+	// The log may be the part that is stuck.
+	go n.log.Error().Err(err).Msg("watchdog: a part of leafd is stuck: unless that ends, systemd restarts it")
 }
 
 // extend asks for up to within from now, for a start or a stop.
