@@ -58,11 +58,9 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 			return err
 		}
 		reload := daemon.NewReloader(cfg)
-		if err := reload.Join("log", level.Prepare); err != nil {
-			return err
-		}
 		reload.Load = func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) }
 		reload.Log, reload.Told, reload.Values = log, a.reloading, values
+		reload.Join("log", level.Prepare)
 		return a.serve(cmd.Context(), cfg, reload)
 	}
 	return cmd

@@ -120,10 +120,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 			return settings.AsUsage(err)
 		}
 		d.beside("the certificates", d.certificates.Run)
-		look := func(settings.Config) (func(), error) { return d.certificates.Look, nil }
-		if err := d.Reload.Join("certificates", look); err != nil {
-			return err
-		}
+		d.Reload.Join("certificates", func(settings.Config) (func(), error) { return d.certificates.Look, nil })
 	}
 	registry := prometheus.NewRegistry()
 	if d.alarms, err = alarm.New(alarm.Config{
@@ -158,12 +155,8 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	if d.metrics, err = metrics.New(measured); err != nil {
 		return err
 	}
-	if err := errors.Join(
-		d.Reload.Join("alarms", func(cfg settings.Config) (func(), error) { return d.alarms.PrepareWebhook(cfg.Alarm.Webhook) }),
-		d.Reload.Join("server", func(cfg settings.Config) (func(), error) { return func() { d.server.SetLive(cfg.Live()) }, nil }),
-	); err != nil {
-		return err
-	}
+	d.Reload.Join("alarms", func(cfg settings.Config) (func(), error) { return d.alarms.PrepareWebhook(cfg.Alarm.Webhook) })
+	d.Reload.Join("server", func(cfg settings.Config) (func(), error) { return func() { d.server.SetLive(cfg.Live()) }, nil })
 	if err := d.openListeners(ctx); err != nil {
 		return err
 	}
@@ -218,8 +211,12 @@ const changePatience = 2 * time.Second
 
 func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 	kept := d.cfg.Store(true)
-	if err := d.bindSegments(kept); err != nil {
-		return nil, err
+	if kept.Local() { // a copy is refused; with ZooKeeper the guard, without which nothing is fetched, keeps the two apart
+		_, err := os.Lstat(kept.Path)
+		err = d.cache.BindSegments(errors.Is(err, fs.ErrNotExist))
+		if err != nil && (len(d.cfg.ZooKeeper.Servers) == 0 || !errors.Is(err, worker.ErrCopied)) {
+			return nil, err
+		}
 	}
 	marks, err := sqlstore.OpenHighWater(filepath.Join(d.cfg.DataDir, settings.MarksFile))
 	if err != nil {
@@ -230,10 +227,7 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 		return nil, err
 	}
 	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
-	reloads := func(cfg settings.Config) (func(), error) { return d.store.PrepareReload(cfg.Store(false)) }
-	if err := d.Reload.Join("store", reloads); err != nil {
-		return nil, err
-	}
+	d.Reload.Join("store", func(cfg settings.Config) (func(), error) { return d.store.PrepareReload(cfg.Store(false)) })
 	cfg := segment.Config{
 		Store: d.store, HighWater: marks, Clock: d.Clock, Held: d.asksZooKeeper() && d.cache.HasRest(),
 		Node: d.cfg.Node, OwnTable: kept.Local(), GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
@@ -271,20 +265,6 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 	}
 	d.metrics.SetSegments(segments)
 	return segments, nil
-}
-
-// bindSegments refuses a local store that is a copy. With ZooKeeper the guard,
-// without which no range of a local store is fetched, keeps the two apart.
-func (d *daemon) bindSegments(kept sqlstore.Config) error {
-	if !kept.Local() {
-		return nil
-	}
-	_, err := os.Lstat(kept.Path)
-	err = d.cache.BindSegments(errors.Is(err, fs.ErrNotExist))
-	if errors.Is(err, worker.ErrCopied) && len(d.cfg.ZooKeeper.Servers) > 0 {
-		return nil
-	}
-	return err
 }
 
 // drain ends the HTTP side: not ready, requests in flight finished, connections

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -93,7 +94,10 @@ func (d *daemon) conditions() []condition.Condition {
 			if errors.Is(t.Is, segment.ErrStore) && d.cfg.Store(true).Local() && isFull(t.Err) {
 				t.Is = segment.ErrMark // it is the same disk
 			}
-			all = append(all, condition.Of(t.Is, d.subjectOf(t), d.fullDisk(t.Err)))
+			if t.Tag == "" && !errors.Is(t.Is, segment.ErrBadRow) && !errors.Is(t.Is, segment.ErrRegressed) {
+				t.Tag = d.cfg.Store(true).Kind()
+			}
+			all = append(all, d.conditionOf(t.Is, t.Tag, t.Err))
 		}
 	}
 	if d.certificates != nil {
@@ -102,17 +106,18 @@ func (d *daemon) conditions() []condition.Condition {
 	return all
 }
 
-// subjectOf names the part that is at fault, or the tag.
-func (d *daemon) subjectOf(t segment.Trouble) string {
-	switch {
-	case errors.Is(t.Is, segment.ErrMark):
-		return d.cfg.DataDir
-	case errors.Is(t.Is, segment.ErrUnguarded), errors.Is(t.Is, segment.ErrGuardAway):
-		return "ZooKeeper"
-	case t.Tag == "" && !errors.Is(t.Is, segment.ErrBadRow) && !errors.Is(t.Is, segment.ErrRegressed):
-		return d.cfg.Store(true).Kind()
+// conditionOf names the part that is at fault, where subject is not.
+func (d *daemon) conditionOf(is error, subject string, err error) condition.Condition {
+	among := func(all ...error) bool {
+		return slices.ContainsFunc(all, func(one error) bool { return errors.Is(is, one) })
 	}
-	return t.Tag
+	switch {
+	case among(worker.ErrUnreachable, worker.ErrLeaseHalf, segment.ErrUnguarded, segment.ErrGuardAway):
+		subject = "ZooKeeper"
+	case among(worker.ErrNotRecorded, snowflake.ErrCeilingReached, segment.ErrMark):
+		subject = d.cfg.DataDir
+	}
+	return condition.Of(is, subject, d.fullDisk(err))
 }
 
 // conditions are the life's.
@@ -124,20 +129,12 @@ func (l *life) conditions() (all []condition.Condition) {
 	}
 	ready := true
 	for _, t := range l.worker.Troubles() {
-		subject := ""
-		switch {
-		case errors.Is(t.Is, worker.ErrUnreachable), errors.Is(t.Is, worker.ErrLeaseHalf):
-			subject = "ZooKeeper"
-		case errors.Is(t.Is, worker.ErrNotRecorded), errors.Is(t.Is, snowflake.ErrCeilingReached):
-			subject = l.d.cfg.DataDir
-		}
-		c := condition.Of(t.Is, subject, l.d.fullDisk(t.Err))
+		c := l.d.conditionOf(t.Is, "", t.Err)
 		ready = ready && !c.NotReady
 		all = append(all, c)
 	}
-	switch err := l.ids.Check(); {
-	case err == nil, errors.Is(err, snowflake.ErrStopped), errors.Is(err, worker.ErrFenced):
-	case errors.Is(err, snowflake.ErrClockBackwards), ready:
+	err := l.ids.Check()
+	if err != nil && !errors.Is(err, snowflake.ErrStopped) && !errors.Is(err, worker.ErrFenced) && (ready || errors.Is(err, snowflake.ErrClockBackwards)) {
 		all = append(all, condition.Of(err, "", err))
 	}
 	condition.Sort(all)

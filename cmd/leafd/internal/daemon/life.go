@@ -167,12 +167,9 @@ func (l *life) config() (worker.Config, error) {
 func (l *life) serve(ctx context.Context) error {
 	d := l.d
 	first := d.life.Swap(l) == nil
-	follow := func(cfg settings.Config) (func(), error) {
+	d.Reload.Join("life", func(cfg settings.Config) (func(), error) {
 		return func() { l.worker.SetThreshold(cfg.Clock.Threshold) }, nil
-	}
-	if err := d.Reload.Join("life", follow); err != nil {
-		return err
-	}
+	})
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()

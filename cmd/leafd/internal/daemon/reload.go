@@ -56,17 +56,18 @@ func NewReloader(cfg settings.Config) *Reloader {
 func (r *Reloader) current() settings.Config { return *r.cfg.Load() }
 
 // Join adds a part, which gets the settings as they are now, and those of every
-// reload to come, in the place of one of the same name.
-func (r *Reloader) Join(name string, p prepare) error {
+// reload to come, in the place of one of the same name. It has begun with those of the start,
+// and keeps them where it refuses the ones of a reload since.
+func (r *Reloader) Join(name string, p prepare) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.parts[name] = p
 	commit, err := p(r.current())
 	if err != nil {
-		return err
+		r.Log.Error().Err(err).Msg("reload: a part that has started since refuses the settings; fix this and send SIGHUP again")
+		return
 	}
 	commit()
-	r.parts[name] = p
-	return nil
 }
 
 // apply commits to all parts what may change of next.
