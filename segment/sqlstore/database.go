@@ -156,9 +156,6 @@ func (d *database) fail(ctx context.Context, err error, doing string) error {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	v, hint := d.dialect.judge(err)
-	if d.dialect.reword != nil {
-		err = d.dialect.reword(err)
-	}
 	if v == verdictReadOnly && !errors.Is(err, segment.ErrReadOnly) {
 		err = fmt.Errorf("%w: %w", segment.ErrReadOnly, err)
 	}

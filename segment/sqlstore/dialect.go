@@ -58,8 +58,6 @@ type dialect struct {
 	// judge returns the verdict on an error, and a hint at what to do about
 	// it or "".
 	judge func(err error) (verdict, string)
-	// reword says more of an error than the driver does; nil: it says enough.
-	reword func(err error) error
 }
 
 // fix returns the statement that raises column of tag's row, for people to run: by then the

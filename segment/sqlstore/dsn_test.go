@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 )
 
@@ -12,13 +13,13 @@ func TestMySQLConfigDefaults(t *testing.T) {
 	cfg, err := mysqlConfig("leaf:secret@tcp(db:3306)/leaf")
 	require.NoError(t, err)
 	require.Equal(t, 500*time.Millisecond, cfg.Timeout)
-	require.Equal(t, time.Second, cfg.ReadTimeout)
+	require.Equal(t, 3*time.Second, cfg.ReadTimeout)
 	require.Equal(t, time.Second, cfg.WriteTimeout)
 	require.Equal(t, map[string]string{
 		"wait_timeout": "60", "lock_wait_timeout": "1", "innodb_lock_wait_timeout": "1",
 		"sql_mode": "'STRICT_ALL_TABLES'", "time_zone": "'+00:00'", "autocommit": "1", "sql_select_limit": "18446744073709551615",
 	}, cfg.Params)
-	require.IsType(t, &driverLog{}, cfg.Logger, "errors are returned, and not printed")
+	require.IsType(t, &mysql.NopLogger{}, cfg.Logger, "errors are returned, and not printed")
 	require.Less(t, maxIdleTime, 60*time.Second, "the pool lets go of a connection before the server does")
 }
 

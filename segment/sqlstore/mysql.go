@@ -21,7 +21,7 @@ import (
 // server that was stopped in place, a query would never return.
 const (
 	defaultTimeout      = 500 * time.Millisecond // to connect
-	defaultReadTimeout  = time.Second            // for any one answer
+	defaultReadTimeout  = 3 * time.Second        // for any one answer: segment, which says so, gives up first
 	defaultWriteTimeout = time.Second
 )
 
@@ -52,7 +52,7 @@ const (
 // the form of github.com/go-sql-driver/mysql. It connects to nothing yet: the
 // server may be down. An error says what is wrong with dsn, without its password.
 //
-// Where the dsn names no time-outs it gets timeout=500ms, readTimeout=1s and
+// Where the dsn names no time-outs it gets timeout=500ms, readTimeout=3s and
 // writeTimeout=1s; zero counts as none named. What correctness rests on is always set,
 // against the dsn and the server if need be: UTF-8, UTC, strict SQL mode, autocommit, READ
 // COMMITTED, no limit of rows, rows counted as found.
@@ -168,7 +168,7 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 		segment.Answered(ctx)
 		return conn, err
 	}
-	cfg.Logger = said // errors are returned; the default writes to stderr as well
+	cfg.Logger = &mysql.NopLogger{} // errors are returned; the default writes to stderr as well
 	cfg.ParseTime = true
 	cfg.Loc = time.UTC
 	cfg.CheckConnLiveness = true
@@ -205,7 +205,6 @@ func mysqlConfig(dsn string) (*mysql.Config, error) {
 
 func mysqlDialect(cfg *mysql.Config) *dialect {
 	return &dialect{
-		reword:    said.reword(cfg.ReadTimeout),
 		begin:     "SET SESSION wait_timeout = " + fetchWait + "; START TRANSACTION",
 		end:       "; SET SESSION wait_timeout = " + cfg.Params["wait_timeout"],
 		together:  true,
@@ -255,12 +254,7 @@ func (c *mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	segment.Answered(ctx)
-	err = setIsolation(ctx, conn)
-	if err == nil {
-		segment.Answered(ctx)
-		err = checkEngine(ctx, conn)
-	}
-	if err != nil {
+	if err := prepare(ctx, conn); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
@@ -269,25 +263,16 @@ func (c *mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 // errDriver is returned when the driver has changed, and not the server.
 var errDriver = errors.New("the driver runs no statements")
 
-// setIsolation has each statement see what was committed last, and lock no more than
+// prepare has each statement see what was committed last, and lock no more than
 // its row: above READ COMMITTED, the look for a tag that isn't there locks the gap, and
 // keeps out all clients that create a tag there. A statement, since the variable's name
-// differs between servers.
-func setIsolation(ctx context.Context, conn driver.Conn) error {
-	execer, ok := conn.(driver.ExecerContext)
-	if !ok {
-		return errDriver
-	}
-	_, err := execer.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil)
-	return err
-}
-
-func checkEngine(ctx context.Context, conn driver.Conn) error {
+// differs between servers. errEngine where the table has no transactions.
+func prepare(ctx context.Context, conn driver.Conn) error {
 	queryer, ok := conn.(driver.QueryerContext)
 	if !ok {
 		return errDriver
 	}
-	rows, err := queryer.QueryContext(ctx, noTransactions, nil)
+	rows, err := queryer.QueryContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; "+noTransactions, nil)
 	if err != nil {
 		return err
 	}

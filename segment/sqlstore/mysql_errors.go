@@ -60,6 +60,9 @@ func judgeMySQL(err error) (verdict, string) {
 	if errors.Is(err, driver.ErrBadConn) {
 		return verdictAgain, ""
 	}
+	if errors.Is(err, mysql.ErrInvalidConn) {
+		return verdictLost, "the connection broke, or there was no answer within its readTimeout"
+	}
 	var answer *mysql.MySQLError
 	if !errors.As(err, &answer) {
 		return verdictLost, ""

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // openFile opens the SQLite database at path, which holds the table wanted, and
@@ -71,14 +73,7 @@ func ensureFile(path, wanted, schema string) error {
 
 // irregular refuses what is no regular file.
 func irregular(path string, info fs.FileInfo) error {
-	kind := "no regular file"
-	switch mode := info.Mode(); {
-	case mode.IsDir():
-		kind = "a directory"
-	case mode&fs.ModeSymlink != 0:
-		kind = "a symbolic link"
-	}
-	return fmt.Errorf("%s is %s, which leafd doesn't follow or read: put the file itself there", path, kind)
+	return fmt.Errorf("%s is a %s, which leafd doesn't follow or read: put the file itself there", path, plainfile.Kind(info.Mode()))
 }
 
 // createFile makes the database beside path and links it there.

@@ -34,7 +34,7 @@ var rooms = []struct {
 
 	{"snowflake", []string{"clock"}},                                                  // a library of its own
 	{"segment", []string{"clock"}},                                                    // a library of its own
-	{"segment/sqlstore", []string{"segment"}},                                         // implements segment.Store
+	{"segment/sqlstore", []string{"internal/plainfile", "segment"}},                   // implements segment.Store
 	{"worker", []string{"clock", "snowflake"}},                                        // declares Registry and Cache, and knows no implementation of them
 	{"cache", []string{"clock", "internal/plainfile", "worker"}},                      // implements worker.Cache
 	{"zkreg/zksession", []string{"internal/plainfile"}},                               // a client of ZooKeeper
