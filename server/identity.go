@@ -65,7 +65,7 @@ type WorkerInfo struct {
 // InfoOf is e as the registry had it at now.
 func InfoOf(e worker.Entry, now clock.Millis) WorkerInfo {
 	w := WorkerInfo{
-		ID: e.WorkerID, Node: e.Node, Address: e.Address, State: string(e.State), Instance: e.Instance, Owner: e.Owner, Life: e.Life,
+		ID: e.WorkerID, Node: e.Node, Address: e.Address(), State: string(e.State), Instance: e.Instance, Owner: e.Owner, Life: e.Life,
 		Timestamp: e.Timestamp, Ceiling: e.Ceiling, Floor: e.Floor, Limit: e.Limit,
 	}
 	switch {

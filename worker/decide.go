@@ -133,7 +133,7 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 		return SetAside
 	case starts && s.Live != "" && s.Live != r.Owner && r.WorkerID >= 0 && now.Watched < watchFor:
 		return Watch
-	case s.Granted > s.Root.LongestSession && (starts || do == Report || do == PutBack):
+	case s.Granted > s.Root.LongestSession() && (starts || do == Report || do == PutBack):
 		return RaiseSession
 	}
 	return do

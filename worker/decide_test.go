@@ -26,7 +26,7 @@ func decideOn() (worker.Record, worker.Snapshot) {
 		Acked: worker.Life{Owner: "life 4", Number: 4}, Current: worker.Life{Owner: "life 5", Number: 5}, Losses: 1,
 	}
 	s := worker.Snapshot{
-		Granted: 6 * time.Second, Root: &worker.Root{Cluster: "c", Parent: 3, Losses: 2, LongestSession: 6 * time.Second}, Parent: 3,
+		Granted: 6 * time.Second, Root: &worker.Root{Cluster: "c", Parent: 3, Losses: 2, LongestSessionMS: 6000}, Parent: 3,
 	}
 	return r, s
 }
@@ -279,7 +279,7 @@ func TestLongerSessionIsRaisedFirst(t *testing.T) {
 				s.Entry = entry(worker.Entry{WorkerID: 7, State: worker.StateActive, Instance: "ours", Owner: "life 4", Life: 4, Floor: r.Floor, Limit: r.AckedLimit})
 				now := worker.Moment{Clock: decided, Margin: margin, Running: row.running}
 				before := worker.Decide(r, s, now)
-				s.Granted = s.Root.LongestSession + 1
+				s.Granted = s.Root.LongestSession() + 1
 				want := before
 				if slices.Contains([]worker.Action{worker.Report, worker.Resume, worker.PutBack, worker.Enroll}, before) {
 					want = worker.RaiseSession

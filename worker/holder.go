@@ -367,7 +367,7 @@ func (h *holder) copied(s Snapshot) error {
 	switch e := s.Entry; {
 	case e != nil && e.Instance == h.rec.Instance && (!h.rec.Knows(e.Owner) || h.stirred):
 		return fmt.Errorf("%w: the entry of worker %d was written by another life (%s, at %s) of this data directory's instance: one of the two directories is a copy",
-			ErrCopied, e.WorkerID, e.Owner, e.Address)
+			ErrCopied, e.WorkerID, e.Owner, e.Address())
 	case e != nil:
 		return fmt.Errorf("worker %d is %s now", e.WorkerID, e.holder())
 	default:
@@ -377,7 +377,7 @@ func (h *holder) copied(s Snapshot) error {
 
 // holder names the holder of e, for messages.
 func (e Entry) holder() string {
-	return fmt.Sprintf("node %s's (%s, at %s, owner %s)", e.Node, e.State, e.Address, e.Owner)
+	return fmt.Sprintf("node %s's (%s, at %s, owner %s)", e.Node, e.State, e.Address(), e.Owner)
 }
 
 // tellOfLoss says what is lost, where do is about that.

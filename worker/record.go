@@ -92,7 +92,7 @@ func (r *Record) begins(owner string, e *Entry) {
 
 // acknowledged takes over what the registry has as the entry of this life, in the cluster of root.
 func (r *Record) acknowledged(e Entry, root Root) {
-	r.Cluster, r.LongestLease, r.LongestSession = root.Cluster, root.LongestLease, root.LongestSession
+	r.Cluster, r.LongestLease, r.LongestSession = root.Cluster, root.LongestLease(), root.LongestSession()
 	r.WorkerID, r.Floor, r.Limit, r.AckedLimit = e.WorkerID, e.Floor, e.Limit, e.Limit
 	r.Acked = r.Current
 	r.State = map[EntryState]RecordState{StateActive: RecordActive, StateClaiming: RecordClaiming, StateReleased: RecordReleased}[e.State]
@@ -195,7 +195,7 @@ func (e Entry) Release(now clock.Millis, lead time.Duration, force bool) (clock.
 	case force:
 		return max(e.Ceiling, e.Floor+1, now.Add(lead)), nil
 	case e.Live:
-		return 0, fmt.Errorf("%w: worker %d is live, as node %s at %s, owner %s; stop its daemon first", ErrInUse, e.WorkerID, e.Node, e.Address, e.Owner)
+		return 0, fmt.Errorf("%w: worker %d is live, as node %s at %s, owner %s; stop its daemon first", ErrInUse, e.WorkerID, e.Node, e.Address(), e.Owner)
 	case e.State != StateClaiming && now < e.Bound():
 		return 0, fmt.Errorf("%w: worker %d is node %s's up to %s, %s from now, whether its daemon runs or not; release it with force if that is certainly gone, and its data directory never starts again: IDs repeat if it does",
 			ErrInUse, e.WorkerID, e.Node, e.Bound(), e.Bound().Sub(now).Round(time.Second))

@@ -145,7 +145,7 @@ func (d *daemon) forTheLast(t *testing.T) (*registrytest.World, registrytest.Opt
 	model := registrytest.InMemory(t, d.clk)
 	model.Init(layout)
 	model.Plant(worker.Entry{
-		WorkerID: 0, Node: "long:1", Address: "long:1", State: worker.StateActive, Timestamp: 1, Owner: "long", Instance: "long", Limit: clock.MillisOf(noon.Add(1000 * time.Hour)),
+		WorkerID: 0, Node: "long:1", IP: "long", Port: "1", State: worker.StateActive, Timestamp: 1, Owner: "long", Instance: "long", Limit: clock.MillisOf(noon.Add(1000 * time.Hour)),
 	})
 	return model, registrytest.Options{Layout: layout}
 }
@@ -580,7 +580,7 @@ func TestFoundAfterAStartWithoutTheRegistry(t *testing.T) {
 		"another cluster":      {func(m *registrytest.World, _ worker.Record) { m.Wipe(); m.Init(snowflake.DefaultLayout()) }, true},
 		"data lost, and the worker ID is another's": {func(m *registrytest.World, me worker.Record) {
 			m.LoseEntries()
-			m.Plant(worker.Entry{WorkerID: me.WorkerID, Node: "other:1", Address: "other:1", State: worker.StateActive, Instance: "other", Owner: "other", Limit: clock.MillisOf(noon.Add(30 * 24 * time.Hour))})
+			m.Plant(worker.Entry{WorkerID: me.WorkerID, Node: "other:1", IP: "other", Port: "1", State: worker.StateActive, Instance: "other", Owner: "other", Limit: clock.MillisOf(noon.Add(30 * 24 * time.Hour))})
 		}, true},
 		"a node of another life of our instance": {func(m *registrytest.World, me worker.Record) { // as a registry that was set back shows it
 			m.PlantLive("10.0.0.5:8080", me.Instance, "somebody")
@@ -644,7 +644,7 @@ func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
 		d.join(model, opts)
 		limit := d.clk.Millis().Add(20 * time.Second)
 		model.Plant(worker.Entry{
-			WorkerID: 1, Node: "gone:1", Address: "gone:1", State: worker.StateReleased, Owner: "gone", Instance: "gone",
+			WorkerID: 1, Node: "gone:1", IP: "gone", Port: "1", State: worker.StateReleased, Owner: "gone", Instance: "gone",
 			Timestamp: limit.Add(-time.Second), Ceiling: limit - 1, Limit: limit,
 		})
 		w := d.start(t)

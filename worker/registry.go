@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -70,16 +71,30 @@ type Snapshot struct {
 	Live    string        // owner that is live as the record's instance at the entry's address; empty: none
 }
 
-// Root is what belongs to the cluster as a whole.
+// Root is what belongs to the cluster as a whole, with the names that ZooKeeper has it under.
 type Root struct {
-	Cluster        string        // a UUID
-	Losses         int64         // how often a loss of data was noted
-	Floor          clock.Millis  // no worker ID is given out before it; 0: there was no loss
-	LongestLease   time.Duration // that a daemon of the cluster may have
-	LongestSession time.Duration // that a daemon of the cluster was granted
-	Parent         int64         // czxid of the entries' parent; 0: it is being made
-	Stat           Stat
-	Payload        []byte // as it was read
+	Cluster string       `json:"cluster"` // a UUID
+	Epoch   clock.Millis `json:"epoch"`
+	Layout  string       `json:"layout"`
+	Forever string       `json:"forever"` // path of the entries' parent
+	// Parent is the czxid of Forever: where that has another one, or is absent, the entries were
+	// lost. 0 until it has been recorded: the cluster's making was cut short, or, with Losses, what
+	// was lost is being made again.
+	Parent           int64        `json:"parent_czxid"`
+	LongestLeaseMS   int64        `json:"longest_lease"`   // that a daemon of the cluster may have; from when it was made
+	LongestSessionMS int64        `json:"longest_session"` // that a daemon of the cluster was granted
+	Losses           int64        `json:"losses"`          // how often a loss of data was noted
+	LostAt           clock.Millis `json:"lost_at"`         // the last time that one was, on the registry's clock
+	Floor            clock.Millis `json:"floor"`           // no worker ID is given out before it; 0: there was no loss
+	Stat             Stat         `json:"-"`
+}
+
+// LongestLease is the longest lease that a daemon of the cluster may have.
+func (r Root) LongestLease() time.Duration { return time.Duration(r.LongestLeaseMS) * time.Millisecond }
+
+// LongestSession is the longest session time-out that a daemon of the cluster was granted.
+func (r Root) LongestSession() time.Duration {
+	return time.Duration(r.LongestSessionMS) * time.Millisecond
 }
 
 // Stat is what the registry says of a node of its own.
@@ -105,18 +120,29 @@ const (
 	StateClaiming EntryState = "claiming" // nothing is issued under it
 )
 
-// Entry is one worker ID in the registry.
+// Entry is one worker ID in the registry, with the names that ZooKeeper has it under: the Java Leaf's
+// three fields in its spelling and types (port is a string there), and ours.
 type Entry struct {
-	WorkerID     int64
-	Node         string
-	Address      string
-	State        EntryState
-	Live         bool         // it is in the live set; set where entries are listed
-	Timestamp    clock.Millis // the clock last reported
-	Ceiling      clock.Millis // IDs may have been issued below it
-	Owner        string       // life that wrote it; empty where leafd did not
-	Life         int64        // its number; each life of an instance has a greater one
-	Instance     string       // data directory that holds it; empty where leafd wrote nothing
-	Floor, Limit clock.Millis // the piece
-	Stat         Stat
+	IP        string       `json:"ip"`
+	Port      string       `json:"port"`
+	Timestamp clock.Millis `json:"timestamp"` // the clock last reported
+	Node      string       `json:"node"`      // a label for people
+	Ceiling   clock.Millis `json:"ceiling"`   // IDs may have been issued below it
+	Floor     clock.Millis `json:"floor"`     // Floor and Limit are the piece
+	Limit     clock.Millis `json:"limit"`
+	Instance  string       `json:"instance"` // data directory that holds it; empty where leafd wrote nothing
+	Owner     string       `json:"owner"`    // life that wrote it; empty where leafd did not
+	Life      int64        `json:"life"`     // its number; each life of an instance has a greater one
+	State     EntryState   `json:"state"`
+	WorkerID  int64        `json:"-"`
+	Live      bool         `json:"-"` // it is in the live set; set where entries are listed
+	Stat      Stat         `json:"-"`
+}
+
+// Address returns ip:port, or "" when there is none.
+func (e Entry) Address() string {
+	if e.IP == "" && e.Port == "" {
+		return ""
+	}
+	return net.JoinHostPort(e.IP, e.Port)
 }

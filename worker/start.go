@@ -219,7 +219,7 @@ func (w *Worker) settleTime(root Root) time.Duration {
 	if w.cfg.Settle > 0 {
 		return w.cfg.Settle
 	}
-	return root.LongestSession + max(leastSettle, 2*w.cfg.Threshold+time.Second)
+	return root.LongestSession() + max(leastSettle, 2*w.cfg.Threshold+time.Second)
 }
 
 // judged returns the time by the clock as it was when the start began, which the guards look

@@ -147,18 +147,18 @@ func (c *claim) among(ctx context.Context, hinted bool, list func() ([]int64, er
 				continue
 			}
 			e, err := c.readEntry(ctx, workerID)
-			if err != nil {
+			if err != nil && !errors.Is(err, worker.ErrDamaged) {
 				return false, err
 			}
-			released := e != nil && e.damaged == nil && e.data.State == worker.StateReleased
+			released := e != nil && e.State == worker.StateReleased
 			if hinted && !released {
 				astray[workerID], again = true, true // others are at it, too
 				break
 			}
-			if e != nil && e.damaged != nil || c.shared && !released {
+			if err != nil || c.shared && !released {
 				continue
 			}
-			if done, err := c.take(ctx, workerID, e.listed()); done || err != nil {
+			if done, err := c.take(ctx, workerID, e); done || err != nil {
 				return done, err
 			}
 			if again = c.conflict; again {
@@ -244,10 +244,13 @@ func (c *claim) sequential(ctx context.Context) (bool, error) {
 			continue
 		}
 		e, err := c.readEntry(ctx, name.workerID) // no answer to a create has its Stat
-		if err == nil && (e == nil || e.data != d) {
+		if d.WorkerID = name.workerID; e != nil {
+			d.Stat = e.Stat
+		}
+		if err == nil && (e == nil || *e != d) {
 			err = fmt.Errorf("%w: %s was written by another at once", worker.ErrChanged, responses[1].String)
 		}
-		c.s.Entry = e.listed()
+		c.s.Entry = e
 		return err == nil, err
 	}
 	return false, nil

@@ -96,7 +96,7 @@ func claimAs(t testing.TB, r *zkreg.Registry, me worker.Record, now clock.Millis
 // holds is an entry of another instance's.
 func (tr *tree) holds(workerID int64, state worker.EntryState, limit clock.Millis) worker.Entry {
 	e := worker.Entry{
-		WorkerID: workerID, Node: "x", Address: "x:1", State: state, Timestamp: 1, Ceiling: min(1, limit), Floor: min(1, limit), Limit: limit,
+		WorkerID: workerID, Node: "x", IP: "x", Port: "1", State: state, Timestamp: 1, Ceiling: min(1, limit), Floor: min(1, limit), Limit: limit,
 		Owner: fmt.Sprint("of ", workerID), Instance: fmt.Sprint("of ", workerID), Life: 1,
 	}
 	if state == worker.StateClaiming {
@@ -128,7 +128,7 @@ func (tr *tree) spend(n int) {
 }
 
 func java(workerID int64) worker.Entry {
-	return worker.Entry{WorkerID: workerID, Node: "10.0.0.9:1", Address: "10.0.0.9:1", State: zkreg.StateJava, Timestamp: 5}
+	return worker.Entry{WorkerID: workerID, Node: "10.0.0.9:1", IP: "10.0.0.9", Port: "1", State: zkreg.StateJava, Timestamp: 5}
 }
 
 // one-path: which worker ID a claim gets, of those that it may have.
@@ -698,7 +698,7 @@ func TestDamagedIsNobodys(t *testing.T) {
 		require.ErrorContains(t, err, "/leaf")
 	})
 	inTree(t, "live node", func(t *testing.T, tr *tree) {
-		tr.Plant(worker.Entry{WorkerID: 3, Node: "a", Address: "a:1", State: worker.StateActive, Owner: "a life", Instance: "a", Limit: 9})
+		tr.Plant(worker.Entry{WorkerID: 3, Node: "a", IP: "a", Port: "1", State: worker.StateActive, Owner: "a life", Instance: "a", Limit: 9})
 		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_temporary/a:1~a", []byte("{"), 0)
 		require.NoError(t, err)
 		me := tr.me("a")
@@ -789,7 +789,7 @@ func TestHundredClaimsAtOnce(t *testing.T) {
 	w.Init(snowflake.DefaultLayout())
 	now := w.Now()
 	for id := range int64(n) {
-		w.Plant(worker.Entry{WorkerID: id, Node: "x", Address: "x:1", State: worker.StateReleased, Timestamp: 1, Owner: "x", Instance: "x", Life: 1, Limit: now - 1})
+		w.Plant(worker.Entry{WorkerID: id, Node: "x", IP: "x", Port: "1", State: worker.StateReleased, Timestamp: 1, Owner: "x", Instance: "x", Life: 1, Limit: now - 1})
 		w.Hint(id)
 	}
 	registries, requests := make([]*zkreg.Registry, n), make([]atomic.Int64, n)

@@ -66,7 +66,7 @@ func TestInitMakesOneCluster(t *testing.T) {
 	require.Len(t, before, 4)
 	require.Equal(t, InitStands, initCluster(t, cfg))
 	require.Equal(t, before, stats(t, conn, cfg.Root), "nothing was changed")
-	require.Equal(t, 30*24*time.Hour, statusOf(t, cfg).LongestLease)
+	require.Equal(t, 30*24*time.Hour, statusOf(t, cfg).LongestLease())
 	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), DefaultLongestLease, true)
 	require.ErrorContains(t, err, "layout")
 	_, err = directory(t, cfg).Init(bounded(t, patience), worker.YoungLease-1, true)
@@ -92,7 +92,7 @@ func TestRootIsCompleted(t *testing.T) {
 			r := openRegistry(t, cfg)
 			forever := cfg.Root + "/leaf_forever"
 			begun := r.newRoot(cfg.Layout, "c", DefaultLongestLease)
-			begun.LongestSession = 20_000
+			begun.LongestSessionMS = 20_000
 			put(t, conn, cfg.Root, encode(begun))
 			if tt.parent {
 				ensurePath(t, conn, forever)
@@ -265,7 +265,7 @@ func TestJavaTree(t *testing.T) {
 	all := list1(t, cfg)
 	require.Len(t, all, 5)
 	all[0].Stat = worker.Stat{}
-	require.Equal(t, worker.Entry{WorkerID: 0, Node: "10.0.0.4:8080", Address: "10.0.0.5:8080", State: StateJava, Timestamp: 1700000000000}, all[0])
+	require.Equal(t, worker.Entry{WorkerID: 0, Node: "10.0.0.4:8080", IP: "10.0.0.5", Port: "8080", State: StateJava, Timestamp: 1700000000000}, all[0])
 	raw, _, err = conn.Get(forever)
 	require.NoError(t, err)
 	require.Equal(t, "10.0.0.9", string(raw), "not ours to change")

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,65 +31,38 @@ func OpenDirectory(cfg Config) (*Directory, error) {
 	return &Directory{t}, nil
 }
 
-// entries reads the entries with names that keep accepts, also where the root is none yet, or
-// can't be read.
-func (t tree) entries(ctx context.Context, keep func(entryName) bool) (worker.Snapshot, tree, []*entry, error) {
-	s, _, t, err := t.look(ctx, worker.NoWorkerID)
-	if err != nil && !errors.Is(err, worker.ErrDamaged) {
-		return s, t, nil, err
-	}
-	names, _, err := t.readNames(ctx)
-	if err != nil {
-		return s, t, nil, err
-	}
-	all, err := t.readWithLive(ctx, slices.DeleteFunc(names, func(name entryName) bool { return !keep(name) }))
-	return s, t, all, err
-}
-
 // Live returns the live nodes that tell an address, ordered by name. worker.ErrUnreachable.
 func (d *Directory) Live(ctx context.Context) ([]worker.Peer, error) {
 	all, _, err := d.readLive(ctx)
 	return slices.DeleteFunc(all, func(p worker.Peer) bool { return p.Address == "" }), err
 }
 
-// Entries returns all entries, ordered by worker ID. One with an unreadable payload has
-// StateDamaged, and no more than worker ID and Live. What has no entry's name is skipped. Of
-// entries with one worker ID, a Java Leaf's and ours, all are returned. worker.ErrUnreachable.
+// Entries returns all entries, ordered by worker ID, also where the root is none yet, or can't be
+// read. One with an unreadable payload has StateDamaged, and no more than worker ID and Live. What
+// has no entry's name is skipped. Of entries with one worker ID, a Java Leaf's and ours, all are
+// returned. worker.ErrUnreachable.
 func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
-	_, _, all, err := t.entries(ctx, func(entryName) bool { return true })
-	entries := make([]worker.Entry, 0, len(all))
-	for _, e := range all {
-		entries = append(entries, *e.listed())
+	_, t, err := t.look(ctx, worker.NoWorkerID)
+	if err != nil && !errors.Is(err, worker.ErrDamaged) {
+		return nil, err
 	}
-	return entries, err
+	names, _, err := t.readNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.readWithLive(ctx, names)
 }
 
 // Look reads what worker.Decide has to know about r, as a daemon's Registry.Look does, but for
 // whether the cluster is r's, and another life of r's instance; and whether the entry's holder is live.
 func (d *Directory) Look(ctx context.Context, r worker.Record) (worker.Snapshot, error) {
-	s, _, t, err := d.look(ctx, r.WorkerID)
+	s, t, err := d.look(ctx, r.WorkerID)
 	if err == nil && s.Entry != nil {
 		var live []worker.Peer
 		live, _, err = t.readLive(ctx)
 		s.Entry.Live = shows(live, s.Entry.Instance)
 	}
 	return s, err
-}
-
-// listed is e as package worker has it; nil for none.
-func (e *entry) listed() *worker.Entry {
-	if e == nil {
-		return nil
-	}
-	node := e.data.Node
-	if !e.isOurs() && e.raw != "" { // a Java Leaf's has its address in its name
-		node = e.raw[:strings.LastIndexByte(e.raw, '-')]
-	}
-	return &worker.Entry{
-		WorkerID: e.workerID, Node: node, Address: e.data.address(), State: cmp.Or(e.data.State, StateDamaged), Live: e.live,
-		Timestamp: e.data.Timestamp, Ceiling: e.data.Ceiling, Owner: e.data.Owner, Life: e.data.Life, Instance: e.data.Instance,
-		Floor: e.data.Floor, Limit: e.data.Limit, Stat: statOf(e.stat),
-	}
 }
 
 // ErrJava is returned by Release, without force, for the entry of a Java Leaf.
@@ -104,41 +75,53 @@ var ErrJava = errors.New("the entry is a Java Leaf's")
 // (Entry.Release), and has a leafd's entry stand in the place of a Java Leaf's, on the word of the
 // operator that the daemon is dead and never starts again from what it has.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
-	s, t, all, err := d.entries(ctx, func(name entryName) bool { return name.workerID == workerID })
+	s, t, err := d.stands(ctx)
+	if err != nil {
+		return worker.Entry{}, err
+	}
+	names, _, err := t.readNames(ctx)
+	names = slices.DeleteFunc(names, func(name entryName) bool { return name.workerID != workerID })
 	switch {
 	case err != nil:
 		return worker.Entry{}, err
-	case len(all) == 0 || s.Root == nil:
+	case len(names) == 0:
 		return worker.Entry{}, fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, t.forever)
-	}
-	if len(all) > 1 { // no leafd makes that, nor a Java Leaf
+	case len(names) > 1: // no leafd makes that, nor a Java Leaf
 		return worker.Entry{}, fmt.Errorf("%w: worker %d has two entries, %s/%s and %[3]s/%[5]s: one of them was made by hand. Delete that of the daemon that is gone for good",
-			worker.ErrDamaged, workerID, t.forever, all[0].raw, all[1].raw)
+			worker.ErrDamaged, workerID, t.forever, names[0].raw, names[1].raw)
 	}
-	e := all[0]
-	was := *e.listed()
+	e, err := t.readNamed(ctx, names[0])
+	if e == nil {
+		return worker.Entry{}, cmp.Or(err, fmt.Errorf("%w: worker %d has just been removed", worker.ErrNoEntry, workerID))
+	}
+	was := *e
 	switch {
-	case e.damaged != nil || was.State == worker.StateReleased:
-		return was, e.damaged
+	case err != nil || was.State == worker.StateReleased:
+		return was, err
 	case was.State == StateJava && !force:
 		return was, fmt.Errorf("%w: worker %d is %s's. Once that is stopped for good, release it with force: then another may get the worker ID", ErrJava, workerID, was.Node)
 	}
+	live, _, err := t.readLive(ctx)
+	if err != nil {
+		return was, err
+	}
+	was.Live = shows(live, was.Instance)
 	now, err := t.zkNow(ctx)
 	if err != nil {
 		return was, err
 	}
-	p := t.entryOf(workerID)
-	data := e.data
-	data.State = worker.StateReleased
+	p, version := t.entryOf(workerID), was.Stat.Version
+	is := was
+	is.State = worker.StateReleased
 	ops := []any{check(t.root, s.Root.Stat.Version)}
 	if was.State == StateJava {
-		data.Node, data.Ceiling, data.Limit = was.Node, was.Timestamp, max(was.Timestamp, now).Add(d.cfg.margin())
-		ops = append(ops, deleteNode(t.forever+"/"+e.raw, e.stat.Version), createNode(p, encode(data), 0))
+		is.Ceiling, is.Limit = was.Timestamp, max(was.Timestamp, now).Add(d.cfg.margin())
+		ops = append(ops, deleteNode(t.forever+"/"+names[0].raw, version), createNode(p, encode(is), 0))
 	} else {
-		if data.Limit, err = was.Release(now, cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+d.cfg.margin(), force); err != nil {
+		if is.Limit, err = was.Release(now, cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+d.cfg.margin(), force); err != nil {
 			return was, err
 		}
-		ops = append(ops, setData(p, encode(data), e.stat.Version))
+		ops = append(ops, setData(p, encode(is), version))
 	}
 	_, err = t.session.Multi(ctx, 0, ops...)
 	switch {
@@ -150,8 +133,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 		return was, err
 	}
 	_, _ = t.session.Multi(ctx, 0, createNode(t.hintOf(workerID), nil, 0)) // nothing rests on a hint
-	e.entryName, e.data = entryName{raw: path.Base(p), workerID: workerID}, data
-	return *e.listed(), nil
+	return is, nil
 }
 
 // ServerState is how one server of an ensemble fared.
@@ -212,7 +194,7 @@ func (d *Directory) try(ctx context.Context, workerID int64) error {
 	var ops []any
 	var needs []string // what each is for
 	add := func(need string, op any) { needs, ops = append(needs, need), append(ops, op) }
-	s, _, t, err := d.stands(ctx)
+	s, t, err := d.stands(ctx)
 	switch {
 	case err != nil:
 		return err

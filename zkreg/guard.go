@@ -47,7 +47,7 @@ func (g *Guard) Connection() uint64 { return g.session.Connection() }
 // of all high marks where that is missing: as one that has lost them, unless this is the
 // first time.
 func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
-	s, _, _, err := g.stands(ctx) // waits for the connection
+	s, _, err := g.stands(ctx) // waits for the connection
 	o := segment.Opened{Conn: s.Conn, Settle: g.settleTime()}
 	if err == nil {
 		o.Wait, err = g.settling(ctx, s.Root)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
-	"net"
 	"path"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -146,43 +144,9 @@ const (
 // latest is the end of the year 9999: what lies beyond is no time, but damage.
 const latest clock.Millis = 253402300799999
 
-// entryData is the payload of an entry: the Java Leaf's three fields in its
-// spelling and types (port is a string there), and ours.
-type entryData struct {
-	IP        string            `json:"ip"`
-	Port      string            `json:"port"`
-	Timestamp clock.Millis      `json:"timestamp"`
-	Node      string            `json:"node"` // a label for people
-	Ceiling   clock.Millis      `json:"ceiling"`
-	Floor     clock.Millis      `json:"floor"` // Floor and Limit are the piece
-	Limit     clock.Millis      `json:"limit"`
-	Instance  string            `json:"instance"`
-	Owner     string            `json:"owner"`
-	Life      int64             `json:"life"` // Owner's number
-	State     worker.EntryState `json:"state"`
-}
-
 // temporaryData is the payload of an ephemeral node, which its own instance alone reads.
 type temporaryData struct {
 	Owner string `json:"owner"`
-}
-
-// rootData names a cluster, what its IDs look like, and where its entries are. It is
-// written when the cluster is made, and when its entries were lost.
-type rootData struct {
-	Cluster string       `json:"cluster"`
-	Epoch   clock.Millis `json:"epoch"`
-	Layout  string       `json:"layout"`
-	Forever string       `json:"forever"` // parent of the entries
-	// ParentCzxid is the czxid of Forever: where that has another one, or is absent, the
-	// entries were lost. 0 until it has been recorded: Init was cut short, or, with
-	// Losses, what was lost is being made again.
-	ParentCzxid    int64        `json:"parent_czxid"`
-	LongestLease   int64        `json:"longest_lease"`   // in milliseconds; from when the cluster was made
-	LongestSession int64        `json:"longest_session"` // in milliseconds
-	Losses         int64        `json:"losses"`          // how often a loss was noted
-	LostAt         clock.Millis `json:"lost_at"`         // the last time that one was, on ZooKeeper's clock
-	Floor          clock.Millis `json:"floor"`           // no worker ID is given out before it
 }
 
 // highData is a tag's high mark.
@@ -198,14 +162,6 @@ type highRoot struct {
 
 // DefaultLongestLease is what a cluster is made with where nothing else is configured.
 const DefaultLongestLease = worker.DefaultLease
-
-// address returns ip:port, or "" when there is none.
-func (d entryData) address() string {
-	if d.IP == "" && d.Port == "" {
-		return ""
-	}
-	return net.JoinHostPort(d.IP, d.Port)
-}
 
 // encode can't fail: none of the payloads holds anything that JSON can't.
 func encode(v any) []byte {
@@ -252,9 +208,9 @@ func isTime(t clock.Millis) bool { return t >= 0 && t <= latest }
 // decodeEntry reads the payload of the entry at p, ours or a Java Leaf's, which has nothing
 // of what leafd adds: one of ours that lost its owner is damaged, and has a limit still.
 // Fields it doesn't know are left to versions that do. worker.ErrDamaged.
-func decodeEntry(p string, data []byte) (entryData, error) {
-	return decode(p, data, entryData{Timestamp: -1, Ceiling: -1}, worker.ErrDamaged, doEntry, func(d *entryData) error {
-		java := *d == entryData{IP: d.IP, Port: d.Port, Timestamp: d.Timestamp, Ceiling: -1}
+func decodeEntry(p string, data []byte) (worker.Entry, error) {
+	return decode(p, data, worker.Entry{Timestamp: -1, Ceiling: -1}, worker.ErrDamaged, doEntry, func(d *worker.Entry) error {
+		java := *d == worker.Entry{IP: d.IP, Port: d.Port, Timestamp: d.Timestamp, Ceiling: -1}
 		if java {
 			d.State, d.Ceiling = StateJava, 0
 		}
@@ -293,16 +249,16 @@ func decodeHighRoot(p string, data []byte) (highRoot, error) {
 }
 
 // decodeRoot reads the data of the root at p, in which each field has to be. worker.ErrDamaged.
-func decodeRoot(p string, data []byte) (rootData, error) {
-	absent := rootData{Epoch: -1, ParentCzxid: -1, LongestSession: -1, Losses: -1, LostAt: -1, Floor: -1}
-	return decode(p, data, absent, worker.ErrDamaged, doRoot, func(d *rootData) error {
+func decodeRoot(p string, data []byte) (worker.Root, error) {
+	absent := worker.Root{Epoch: -1, Parent: -1, LongestSessionMS: -1, Losses: -1, LostAt: -1, Floor: -1}
+	return decode(p, data, absent, worker.ErrDamaged, doRoot, func(d *worker.Root) error {
 		return cmp.Or(
 			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),
 			want(isTime(d.Epoch), "epoch %d: want ms since 1970, before the year 10000", d.Epoch),
 			want(checkPath(d.Forever) == nil, "forever: %w", checkPath(d.Forever)),
-			want(d.ParentCzxid >= 0, "parent_czxid %d: want 0 or more", d.ParentCzxid),
-			want(0 < d.LongestLease && d.LongestLease <= int64(latest), "longest_lease %d: want ms, more than 0", d.LongestLease),
-			want(0 <= d.LongestSession && d.LongestSession <= time.Hour.Milliseconds(), "longest_session %d: want ms, an hour at most", d.LongestSession),
+			want(d.Parent >= 0, "parent_czxid %d: want 0 or more", d.Parent),
+			want(0 < d.LongestLeaseMS && d.LongestLeaseMS <= int64(latest), "longest_lease %d: want ms, more than 0", d.LongestLeaseMS),
+			want(0 <= d.LongestSessionMS && d.LongestSessionMS <= time.Hour.Milliseconds(), "longest_session %d: want ms, an hour at most", d.LongestSessionMS),
 			want(d.Losses >= 0, "losses %d: want 0 or more", d.Losses),
 			want(isTime(d.LostAt), "lost_at %d: want ms since 1970, before the year 10000", d.LostAt),
 			want(isTime(d.Floor), "floor %d: want ms since 1970, before the year 10000", d.Floor),
@@ -310,15 +266,15 @@ func decodeRoot(p string, data []byte) (rootData, error) {
 	})
 }
 
-// differs says in what d is for other daemons than those of p and layout; empty for
-// nothing. IDs of two layouts can be equal regardless of their times, and two parents of the
-// entries give every worker ID twice.
-func (d rootData) differs(p paths, layout snowflake.Layout) string {
-	switch {
-	case d.Layout != layout.String() || d.Epoch != layout.Epoch:
-		return fmt.Sprintf("the ZooKeeper root %s is for layout %s with epoch %d, and the settings have %s with epoch %d", p.root, d.Layout, d.Epoch, layout, layout.Epoch)
-	case d.Forever != p.forever:
-		return fmt.Sprintf("the ZooKeeper root %s has its entries under %s, and --zk-forever-path is %s", p.root, d.Forever, p.forever)
+// differs says in what root is for other daemons than those of c and p; empty for nothing. IDs of
+// two layouts can be equal regardless of their times, and two parents of the entries give every
+// worker ID twice.
+func (c Config) differs(p paths, root worker.Root) string {
+	switch layout := c.Layout; {
+	case root.Layout != layout.String() || root.Epoch != layout.Epoch:
+		return fmt.Sprintf("the ZooKeeper root %s is for layout %s with epoch %d, and the settings have %s with epoch %d", p.root, root.Layout, root.Epoch, layout, layout.Epoch)
+	case root.Forever != p.forever:
+		return fmt.Sprintf("the ZooKeeper root %s has its entries under %s, and --zk-forever-path is %s", p.root, root.Forever, p.forever)
 	default:
 		return ""
 	}
@@ -326,15 +282,15 @@ func (d rootData) differs(p paths, layout snowflake.Layout) string {
 
 // check returns worker.ErrForeign for a root of other daemons than those of c, or of another
 // cluster than the one that the caller knows, if any.
-func (d rootData) check(p paths, c Config, cluster string) error {
-	if cluster != "" && cluster != d.Cluster {
+func (c Config) check(p paths, root worker.Root, cluster string) error {
+	if cluster != "" && cluster != root.Cluster {
 		return fmt.Errorf("%w: worker IDs of cluster %s are recorded here, and the ZooKeeper root %s is of another cluster, %s: set --zk and --zk-root to the root of the former, or start with another data directory",
-			worker.ErrForeign, cluster, p.root, d.Cluster)
+			worker.ErrForeign, cluster, p.root, root.Cluster)
 	}
-	if differs := d.differs(p, c.Layout); differs != "" {
+	if differs := c.differs(p, root); differs != "" {
 		return fmt.Errorf("%w: %s: start with the root's, or take another root", worker.ErrForeign, differs)
 	}
-	if longest := time.Duration(d.LongestLease) * time.Millisecond; c.Lease > longest {
+	if longest := root.LongestLease(); c.Lease > longest {
 		return fmt.Errorf("%w: the cluster at %s allows leases up to %s, and --lease is %s: give it a shorter one; the longest lease of a cluster is set once, with `leafd cluster init --longest-lease`",
 			worker.ErrForeign, p.root, longest, c.Lease)
 	}

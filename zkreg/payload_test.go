@@ -31,26 +31,26 @@ func payloads(t testing.TB, pattern string) map[string][]byte {
 }
 
 func TestGoodPayloads(t *testing.T) {
-	active := entryData{
+	active := worker.Entry{
 		IP: "10.0.0.5", Port: "8080", Timestamp: 1700000000000, Node: "a", Ceiling: 1700000004500, Limit: 1700604800000,
 		Instance: "6f1f2f4a-54c1-4d0c-8a52-6b0b5f4f7e11", Owner: testOwner, Life: 12, State: worker.StateActive,
 	}
-	with := func(change func(*entryData)) entryData {
+	with := func(change func(*worker.Entry)) worker.Entry {
 		d := active
 		change(&d)
 		return d
 	}
-	java := entryData{IP: "10.0.0.5", Port: "8080", Timestamp: 1700000000000, State: StateJava}
-	want := map[string]entryData{
+	java := worker.Entry{IP: "10.0.0.5", Port: "8080", Timestamp: 1700000000000, State: StateJava}
+	want := map[string]worker.Entry{
 		"good-java":           java,
 		"good-java-unordered": java,
 		"good-active":         active,
 		"good-newer-field":    active,
-		"good-clean-stop":     with(func(d *entryData) { d.Ceiling = 1699999999001 }),
-		"good-released":       with(func(d *entryData) { d.State = worker.StateReleased }),
-		"good-claiming":       with(func(d *entryData) { d.State, d.Limit = worker.StateClaiming, 0 }),
-		"good-piece":          with(func(d *entryData) { d.Floor = 1699999000000 }),
-		"good-ipv6":           with(func(d *entryData) { d.IP = "2001:db8::1" }),
+		"good-clean-stop":     with(func(d *worker.Entry) { d.Ceiling = 1699999999001 }),
+		"good-released":       with(func(d *worker.Entry) { d.State = worker.StateReleased }),
+		"good-claiming":       with(func(d *worker.Entry) { d.State, d.Limit = worker.StateClaiming, 0 }),
+		"good-piece":          with(func(d *worker.Entry) { d.Floor = 1699999000000 }),
+		"good-ipv6":           with(func(d *worker.Entry) { d.IP = "2001:db8::1" }),
 	}
 	files := payloads(t, "good-*.json")
 	require.Len(t, files, len(want))
@@ -62,8 +62,8 @@ func TestGoodPayloads(t *testing.T) {
 			require.Equal(t, string(data), string(encode(got)), "byte for byte")
 		}
 	}
-	require.Equal(t, "[2001:db8::1]:8080", want["good-ipv6"].address())
-	require.Empty(t, entryData{}.address())
+	require.Equal(t, "[2001:db8::1]:8080", want["good-ipv6"].Address())
+	require.Empty(t, worker.Entry{}.Address())
 }
 
 func TestDamagedPayloads(t *testing.T) {
@@ -85,9 +85,9 @@ func TestReadableByThreeFields(t *testing.T) {
 func TestRootPayload(t *testing.T) {
 	usual, err := newPaths("", "")
 	require.NoError(t, err)
-	root := rootData{
-		Cluster: "c", Epoch: snowflake.DefaultEpoch, Layout: "41+10+12", Forever: "/leaf/leaf_forever", ParentCzxid: 7,
-		LongestLease: 604800000, LongestSession: 6000, Losses: 2, LostAt: 1690000000000, Floor: 1700000000000,
+	root := worker.Root{
+		Cluster: "c", Epoch: snowflake.DefaultEpoch, Layout: "41+10+12", Forever: "/leaf/leaf_forever", Parent: 7,
+		LongestLeaseMS: 604800000, LongestSessionMS: 6000, Losses: 2, LostAt: 1690000000000, Floor: 1700000000000,
 	}
 	text := `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12","forever":"/leaf/leaf_forever","parent_czxid":7,"longest_lease":604800000,"longest_session":6000,"losses":2,"lost_at":1690000000000,"floor":1700000000000}`
 	require.Equal(t, text, string(encode(root)))
@@ -95,15 +95,15 @@ func TestRootPayload(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, text, string(encode(got)))
 	cfg := Config{Layout: snowflake.DefaultLayout(), Lease: worker.DefaultLease}
-	require.NoError(t, got.check(usual, cfg, "c"))
-	require.ErrorContains(t, got.check(usual, cfg, "d"), "of another cluster, c")
+	require.NoError(t, cfg.check(usual, got, "c"))
+	require.ErrorContains(t, cfg.check(usual, got, "d"), "of another cluster, c")
 	cfg.Lease++
-	require.ErrorContains(t, got.check(usual, cfg, ""), "--longest-lease")
+	require.ErrorContains(t, cfg.check(usual, got, ""), "--longest-lease")
 	cfg.Lease--
-	require.NoError(t, got.check(usual, cfg, ""))
+	require.NoError(t, cfg.check(usual, got, ""))
 	elsewhere, err := newPaths("", "/snowflake/shop/forever")
 	require.NoError(t, err)
-	err = got.check(elsewhere, cfg, "")
+	err = cfg.check(elsewhere, got, "")
 	require.ErrorIs(t, err, worker.ErrForeign)
 	require.ErrorContains(t, err, "/leaf/leaf_forever")
 	require.ErrorContains(t, err, "/snowflake/shop/forever")
@@ -161,7 +161,7 @@ func FuzzPayload(f *testing.F) {
 			f.Add(data)
 		}
 	}
-	f.Add(encode(rootData{Cluster: "c", Layout: "41+10+12"}))
+	f.Add(encode(worker.Root{Cluster: "c", Layout: "41+10+12"}))
 	f.Add(encode(temporaryData{Owner: "o"}))
 	f.Add([]byte(`{"timestamp":1,"timestamp":2}`))
 	f.Add([]byte(`{"timestamp":1,"TIMESTAMP":null}`))
@@ -184,11 +184,11 @@ func FuzzPayload(f *testing.F) {
 		require.GreaterOrEqual(t, d.Ceiling, clock.Millis(0))
 		require.LessOrEqual(t, d.Ceiling, latest)
 		require.Contains(t, []worker.EntryState{worker.StateActive, worker.StateReleased, worker.StateClaiming, StateJava}, d.State)
-		if address := d.address(); address != "" {
+		if address := d.Address(); address != "" {
 			require.True(t, strings.HasSuffix(address, ":"+d.Port))
 		}
 		if d.State == StateJava { // which is never written
-			require.Equal(t, entryData{IP: d.IP, Port: d.Port, Timestamp: d.Timestamp, State: StateJava}, d)
+			require.Equal(t, worker.Entry{IP: d.IP, Port: d.Port, Timestamp: d.Timestamp, State: StateJava}, d)
 			return
 		}
 		again, err := decodeEntry("/x", encode(d)) // what was read is written and read the same

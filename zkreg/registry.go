@@ -147,16 +147,16 @@ func (r *Registry) Look(ctx context.Context, me worker.Record) (worker.Snapshot,
 	r.mu.Lock()
 	r.self = me.Instance
 	r.mu.Unlock()
-	s, root, _, err := r.look(ctx, me.WorkerID)
+	s, _, err := r.look(ctx, me.WorkerID)
 	if err == nil && s.Root != nil {
-		err = root.check(r.paths, r.cfg, me.Cluster)
+		err = r.cfg.check(r.paths, *s.Root, me.Cluster)
 	}
 	if err != nil {
 		return worker.Snapshot{}, err
 	}
 	address := r.cfg.Address
-	if s.Entry != nil && s.Entry.Instance == me.Instance && s.Entry.Address != "" {
-		address = s.Entry.Address
+	if s.Entry != nil && s.Entry.Instance == me.Instance && s.Entry.Address() != "" {
+		address = s.Entry.Address()
 	}
 	data, stat, err := r.read(ctx, r.liveOf(address, me.Instance))
 	if err != nil {
@@ -189,7 +189,8 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 	if s.Entry != nil && s.Entry.Stat.Czxid != stat.Czxid { // root-checked
 		return s, fmt.Errorf("%w: %s was removed and made again by another while it was written", worker.ErrFenced, p)
 	}
-	s.Entry = (&entry{entryName: entryName{workerID: me.WorkerID}, data: d, stat: stat}).listed()
+	d.Stat = statOf(stat)
+	s.Entry = &d
 	if state == worker.StateReleased {
 		_, _ = r.session.Multi(ctx, 0, createNode(r.hintOf(me.WorkerID), nil, 0)) // nothing rests on a hint
 	}
@@ -197,10 +198,10 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 }
 
 // dataOf is the entry of me in state, to be written by us.
-func (r *Registry) dataOf(me worker.Record, state worker.EntryState) entryData {
+func (r *Registry) dataOf(me worker.Record, state worker.EntryState) worker.Entry {
 	ip, port, _ := net.SplitHostPort(r.cfg.Address) // it is one
-	return entryData{
-		IP: ip, Port: port, Node: r.cfg.Node, Timestamp: me.Timestamp, Ceiling: me.Ceiling, Floor: me.Floor, Limit: me.Limit,
+	return worker.Entry{
+		WorkerID: me.WorkerID, IP: ip, Port: port, Node: r.cfg.Node, Timestamp: me.Timestamp, Ceiling: me.Ceiling, Floor: me.Floor, Limit: me.Limit,
 		Instance: me.Instance, Owner: me.Current.Owner, Life: me.Current.Number, State: state,
 	}
 }

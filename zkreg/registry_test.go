@@ -117,7 +117,7 @@ func claimed(t testing.TB, cfg Config) (*Registry, worker.Record) {
 	me.WorkerID, me.Floor, me.Limit = s.Entry.WorkerID, s.Entry.Floor, me.Timestamp.Add(worker.DefaultLease)
 	s, err = r.Write(bounded(t, patience), s, me, worker.StateActive)
 	require.NoError(t, err)
-	me.State, me.AckedLimit, me.Acked, me.Cluster, me.LongestLease = worker.RecordActive, me.Limit, me.Current, s.Root.Cluster, s.Root.LongestLease
+	me.State, me.AckedLimit, me.Acked, me.Cluster, me.LongestLease = worker.RecordActive, me.Limit, me.Current, s.Root.Cluster, s.Root.LongestLease()
 	require.NoError(t, r.Show(bounded(t, patience), me, true))
 	return r, me
 }

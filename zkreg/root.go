@@ -24,7 +24,7 @@ import (
 //
 //	loss-raises-floor  A loss is noted before anything else is done about it: Losses is raised, and Floor
 //	    lies beyond the limit of every piece that can have been lost: the time of the note by
-//	    ZooKeeper's clock, the longest lease, and twice the threshold. While ParentCzxid is 0,
+//	    ZooKeeper's clock, the longest lease, and twice the threshold. While Parent is 0,
 //	    or another one than the parent's, nothing is claimed.
 //	root-floor  While ZooKeeper's now is below Floor no instance gets a worker ID that it did
 //	    not hold, and no piece begins below it.
@@ -35,56 +35,43 @@ import (
 //	    counter beyond every worker ID of theirs before the root names it, and so after a
 //	    Recover: none of them gets one that a leafd holds.
 
-// listed is the root, as it was read, as package worker has it.
-func (d rootData) listed(stat *zk.Stat, payload []byte) *worker.Root {
-	return &worker.Root{
-		Cluster: d.Cluster, Losses: d.Losses, Floor: d.Floor, Parent: d.ParentCzxid, Stat: statOf(stat), Payload: payload,
-		LongestLease: time.Duration(d.LongestLease) * time.Millisecond, LongestSession: time.Duration(d.LongestSession) * time.Millisecond,
-	}
-}
-
 func statOf(s *zk.Stat) worker.Stat {
 	return worker.Stat{Version: s.Version, Czxid: s.Czxid, Mzxid: s.Mzxid, Ctime: clock.Millis(s.Ctime), Mtime: clock.Millis(s.Mtime)}
 }
 
 // FixRoot implements worker.Registry.
 func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) (err error) {
-	defer func() {
-		// Once a loss: a daemon that comes later knows only those that are back.
-		if noted := do == worker.MakeRoot || do == worker.NoteLoss || do == worker.Repair && s.Root.Parent != 0; noted && err == nil {
-			r.remember(ctx, me.Peers)
-		}
-	}()
-	switch {
-	case do == worker.Await && s.Root == nil:
-		return r.absent()
-	case do == worker.Await:
-		return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, r.root, r.forever, r.cfg.command("init"))
-	case do == worker.MakeRoot:
-		d := r.newRoot(r.cfg.Layout, me.Cluster, me.LongestLease)
-		d.Losses, d.LongestSession = me.Losses, me.LongestSession.Milliseconds()
+	lost := do == worker.MakeRoot || do == worker.NoteLoss
+	d := r.newRoot(r.cfg.Layout, me.Cluster, me.LongestLease)
+	d.Losses, d.LongestSessionMS = me.Losses, me.LongestSession.Milliseconds()
+	if s.Root != nil {
+		d = *s.Root
+	}
+	if lost {
 		if err := r.note(ctx, &d, me.Losses); err != nil {
 			return err
 		}
-		return r.makeRoot(ctx, d, s)
 	}
-	d, err := decodeRoot(r.root, s.Root.Payload)
-	if err != nil {
-		return err
-	}
-	switch do {
+	switch do { //nolint:exhaustive // a FixesRoot
+	case worker.MakeRoot:
+		err = r.makeRoot(ctx, d, s)
 	case worker.Repair:
-		return r.repair(ctx, d, s)
+		lost, err = d.Parent != 0, r.repair(ctx, s)
 	case worker.NoteLoss:
-		if err := r.note(ctx, &d, me.Losses); err != nil {
-			return err
-		}
+		err = r.setRoot(ctx, d, s)
 	case worker.RaiseSession:
-		d.LongestSession = max(d.LongestSession, s.Granted.Milliseconds())
+		d.LongestSessionMS = max(d.LongestSessionMS, s.Granted.Milliseconds())
+		err = r.setRoot(ctx, d, s)
 	default:
-		return fmt.Errorf("zkreg: FixRoot can't %s", do)
+		if s.Root == nil {
+			return r.absent()
+		}
+		return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, r.root, r.forever, r.cfg.command("init"))
 	}
-	return r.setRoot(ctx, d, s)
+	if lost && err == nil { // once a loss: a daemon that comes later knows only those that are back
+		r.remember(ctx, me.Peers)
+	}
+	return err
 }
 
 // remember keeps the addresses that the daemon that notes a loss knew of others, so that an operator
@@ -97,7 +84,7 @@ func (t tree) remember(ctx context.Context, peers []string) {
 
 // setRoot makes the root d where it is as s shows it, and does more in the same transaction.
 // worker.ErrChanged.
-func (t tree) setRoot(ctx context.Context, d rootData, s worker.Snapshot, more ...any) error {
+func (t tree) setRoot(ctx context.Context, d worker.Root, s worker.Snapshot, more ...any) error {
 	_, err := t.change(ctx, s, append([]any{setData(t.root, encode(d), s.Root.Stat.Version)}, more...)...)
 	return err
 }
@@ -124,17 +111,18 @@ func (t tree) change(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.M
 // repair does the next step towards a root that names its parent. A parent that is gone, or
 // another one, is a loss; it is noted first (loss-raises-floor). One that is made again has the counter
 // beyond the Java Leafs' worker IDs, and so has one that a Java Leaf made.
-func (t tree) repair(ctx context.Context, d rootData, s worker.Snapshot) error {
+func (t tree) repair(ctx context.Context, s worker.Snapshot) error {
+	d := *s.Root
 	var counter []any
 	if d.Losses > 0 && t.forever != usualForever(t.root) {
 		counter = t.spendCounter(javaIDs)
 	}
 	switch {
-	case d.ParentCzxid != 0:
+	case d.Parent != 0:
 		if err := t.note(ctx, &d, 0); err != nil {
 			return err
 		}
-		d.ParentCzxid = 0
+		d.Parent = 0
 		return t.setRoot(ctx, d, s)
 	case s.Parent == 0:
 		if err := t.ensure(ctx, append([]string{t.released}, parents(t.forever)...)...); err != nil {
@@ -143,7 +131,7 @@ func (t tree) repair(ctx context.Context, d rootData, s worker.Snapshot) error {
 		_, err := t.change(ctx, s, append([]any{check(t.root, s.Root.Stat.Version), createNode(t.forever, nil, 0)}, counter...)...)
 		return err
 	default:
-		d.ParentCzxid = s.Parent
+		d.Parent = s.Parent
 		return t.setRoot(ctx, d, s, counter...)
 	}
 }
@@ -167,7 +155,7 @@ func (t tree) spendCounter(n int) []any {
 }
 
 // note notes a loss in d, of which a daemon has seen so many before.
-func (t tree) note(ctx context.Context, d *rootData, seen int64) error {
+func (t tree) note(ctx context.Context, d *worker.Root, seen int64) error {
 	now, err := t.zkNow(ctx)
 	if err != nil {
 		return err
@@ -175,7 +163,7 @@ func (t tree) note(ctx context.Context, d *rootData, seen int64) error {
 	d.Losses, d.LostAt = max(d.Losses, seen)+1, now
 	// The daemon that was lost may have a greater threshold than the one that notes it.
 	margin := max(t.cfg.margin(), Config{}.margin())
-	d.Floor = max(d.Floor, now.Add(time.Duration(d.LongestLease)*time.Millisecond+margin))
+	d.Floor = max(d.Floor, now.Add(d.LongestLease()+margin))
 	return nil
 }
 
@@ -195,16 +183,16 @@ func (t tree) zkNow(ctx context.Context) (clock.Millis, error) {
 }
 
 // newRoot is the root of a cluster that has lost nothing, and has no parent yet.
-func (t tree) newRoot(layout snowflake.Layout, cluster string, longest time.Duration) rootData {
-	return rootData{
+func (t tree) newRoot(layout snowflake.Layout, cluster string, longest time.Duration) worker.Root {
+	return worker.Root{
 		Cluster: cluster, Epoch: layout.Epoch, Layout: layout.String(), Forever: t.forever,
-		LongestLease: longest.Milliseconds(), LongestSession: DefaultSessionTimeout.Milliseconds(),
+		LongestLeaseMS: longest.Milliseconds(), LongestSessionMS: DefaultSessionTimeout.Milliseconds(),
 	}
 }
 
 // makeRoot makes the root, or fills one that is empty: made as another's parent, by hand
 // perhaps. worker.ErrChanged where it stands by now.
-func (t tree) makeRoot(ctx context.Context, d rootData, s worker.Snapshot) error {
+func (t tree) makeRoot(ctx context.Context, d worker.Root, s worker.Snapshot) error {
 	if err := t.ensure(ctx, append(parents(t.root), t.root)...); err != nil {
 		return err
 	}
@@ -268,7 +256,7 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 	}
 	var result InitResult
 	for {
-		s, root, t, err := d.look(ctx, worker.NoWorkerID)
+		s, t, err := d.look(ctx, worker.NoWorkerID)
 		switch {
 		case err != nil:
 			return "", err
@@ -278,11 +266,11 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 			if err = d.makeRoot(ctx, d.newRoot(d.cfg.Layout, uuid.NewString(), longest), s); err == nil {
 				result = InitMade
 			}
-		case root.differs(d.paths, d.cfg.Layout) != "":
-			return "", errors.New("a cluster stands, of other daemons: " + root.differs(d.paths, d.cfg.Layout))
-		case root.ParentCzxid == 0: // it is being made, or made again
+		case d.cfg.differs(d.paths, *s.Root) != "":
+			return "", errors.New("a cluster stands, of other daemons: " + d.cfg.differs(d.paths, *s.Root))
+		case s.Root.Parent == 0: // it is being made, or made again
 			result = cmp.Or(result, InitFinished)
-			err = t.repair(ctx, root, s)
+			err = t.repair(ctx, s)
 		case result == "":
 			return InitStands, nil
 		default:
@@ -299,7 +287,7 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 // (loss-raises-floor). In a tree that Java Leafs share, it keeps them from all numbers that they have not
 // got. worker.ErrNoCluster, worker.ErrDamaged.
 func (d *Directory) Recover(ctx context.Context) (Status, error) {
-	return d.rewriteRoot(ctx, func(t tree, s worker.Snapshot, data *rootData) error {
+	return d.rewriteRoot(ctx, func(t tree, s worker.Snapshot, data *worker.Root) error {
 		names, stat, err := t.readNames(ctx)
 		if err != nil || stat == nil {
 			return cmp.Or(err, fmt.Errorf("%w: %s is gone", worker.ErrChanged, t.forever))
@@ -318,7 +306,7 @@ func (d *Directory) Recover(ctx context.Context) (Status, error) {
 // the operator that every daemon that had one is back, or dead and never starts again.
 // worker.ErrNoCluster, worker.ErrDamaged.
 func (d *Directory) Open(ctx context.Context) (Status, error) {
-	return d.rewriteRoot(ctx, func(t tree, _ worker.Snapshot, data *rootData) error {
+	return d.rewriteRoot(ctx, func(t tree, _ worker.Snapshot, data *worker.Root) error {
 		now, err := t.zkNow(ctx)
 		data.Floor = min(data.Floor, now.Add(d.cfg.margin()+time.Millisecond))
 		return err
@@ -326,14 +314,15 @@ func (d *Directory) Open(ctx context.Context) (Status, error) {
 }
 
 // rewriteRoot changes the root, once it names its parent.
-func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, worker.Snapshot, *rootData) error) (Status, error) {
+func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, worker.Snapshot, *worker.Root) error) (Status, error) {
 	for {
-		s, root, t, err := d.stands(ctx)
+		s, t, err := d.stands(ctx)
 		if err != nil {
 			return Status{}, err
 		}
+		root := *s.Root
 		if s.Root.Parent == 0 || s.Root.Parent != s.Parent {
-			err = t.repair(ctx, root, s)
+			err = t.repair(ctx, s)
 		} else if err = change(t, s, &root); err == nil {
 			if err = t.setRoot(ctx, root, s); err == nil {
 				return d.Status(ctx)
@@ -359,11 +348,7 @@ const (
 // Status is what stands in a root, and below it.
 type Status struct {
 	*worker.Root
-	Layout  string
-	Epoch   clock.Millis
-	Forever string       // parent of the entries, the settings' where none is recorded
-	Parent  ParentState  // Root.Parent is as recorded
-	LostAt  clock.Millis // the last time that a loss was noted; 0: never
+	Parent  ParentState // Root.Parent is as recorded
 	Entries int
 	Live    int
 	Known   []string // addresses of the peers that the daemon knew which noted the last loss
@@ -371,7 +356,7 @@ type Status struct {
 
 // Status returns what stands in the root. worker.ErrNoCluster; worker.ErrDamaged.
 func (d *Directory) Status(ctx context.Context) (Status, error) {
-	seen, root, t, err := d.stands(ctx)
+	seen, t, err := d.stands(ctx)
 	if err != nil {
 		return Status{}, err
 	}
@@ -384,14 +369,14 @@ func (d *Directory) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	known, _, err := t.read(ctx, t.temporary)
-	s := Status{Root: seen.Root, Layout: root.Layout, Epoch: root.Epoch, Forever: t.forever, Parent: ParentOther, LostAt: root.LostAt, Entries: len(names), Live: len(live)}
+	s := Status{Root: seen.Root, Parent: ParentOther, Entries: len(names), Live: len(live)}
 	_ = json.Unmarshal(known, &s.Known) // nothing rests on it
 	switch {
 	case seen.Parent == 0:
 		s.Parent = ParentAbsent
-	case seen.Parent == root.ParentCzxid:
+	case seen.Parent == s.Root.Parent:
 		s.Parent = ParentRecorded
-	case root.ParentCzxid == 0:
+	case s.Root.Parent == 0:
 		s.Parent = ParentUnrecorded
 	}
 	return s, err

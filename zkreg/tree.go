@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -21,15 +22,6 @@ type tree struct {
 	paths           // immutable
 
 	cfg Config // immutable
-}
-
-// entry is one persistent node as it was read.
-type entry struct {
-	entryName
-	data    entryData // zero where damaged is not nil
-	stat    *zk.Stat
-	damaged error
-	live    bool // its holder is; false unless readWithLive read it
 }
 
 // Close ends the session, and with it an ephemeral node of ours.
@@ -59,43 +51,41 @@ func orNone[T any](v T, stat *zk.Stat, err error) (T, *zk.Stat, error) {
 // look reads the root, the parent's Stat, and the entry of workerID, if any, as new as ZooKeeper
 // has them. The root tells where the entries are: the tree returned is theirs. A root that is
 // empty is none.
-func (t tree) look(ctx context.Context, workerID int64) (s worker.Snapshot, root rootData, _ tree, err error) {
+func (t tree) look(ctx context.Context, workerID int64) (s worker.Snapshot, _ tree, err error) {
 	if err := t.session.Sync(ctx, t.root); err != nil {
-		return s, root, t, err
+		return s, t, err
 	}
 	s = worker.Snapshot{Conn: t.session.Connection(), Granted: t.session.Info().Timeout}
 	if s.Conn == 0 {
-		return s, root, t, fmt.Errorf("%w: the connection broke", worker.ErrUnreachable)
+		return s, t, fmt.Errorf("%w: the connection broke", worker.ErrUnreachable)
 	}
 	data, stat, err := t.read(ctx, t.root)
 	if err == nil && len(data) > 0 {
+		var root worker.Root
 		if root, err = decodeRoot(t.root, data); err == nil {
-			s.Root, t.forever = root.listed(stat, data), root.Forever
+			root.Stat = statOf(stat)
+			s.Root, t.forever = &root, root.Forever
 		}
 	}
 	if err != nil {
-		return s, root, t, err
+		return s, t, err
 	}
 	if _, stat, err = t.session.Exists(ctx, t.forever); err != nil || stat == nil {
-		return s, root, t, err
+		return s, t, err
 	}
-	if s.Parent = stat.Czxid; workerID < 0 {
-		return s, root, t, nil
+	if s.Parent = stat.Czxid; workerID >= 0 {
+		s.Entry, err = t.readEntry(ctx, workerID)
 	}
-	e, err := t.readEntry(ctx, workerID)
-	if s.Entry = e.listed(); e != nil {
-		err = e.damaged
-	}
-	return s, root, t, err
+	return s, t, err
 }
 
 // stands is look at a cluster that has to be there. worker.ErrNoCluster, worker.ErrDamaged.
-func (t tree) stands(ctx context.Context) (worker.Snapshot, rootData, tree, error) {
-	s, root, t, err := t.look(ctx, worker.NoWorkerID)
+func (t tree) stands(ctx context.Context) (worker.Snapshot, tree, error) {
+	s, t, err := t.look(ctx, worker.NoWorkerID)
 	if err == nil && s.Root == nil {
 		err = t.absent()
 	}
-	return s, root, t, err
+	return s, t, err
 }
 
 // absent is the one text about a root that isn't there: only a person knows whether the ensemble
@@ -121,24 +111,31 @@ func (t tree) readNames(ctx context.Context) ([]entryName, *zk.Stat, error) {
 	return names, stat, err
 }
 
-// readEntry reads the entry of a worker ID; nil for none. One that can't be made out is no
-// error here: what it means depends on which instance it belongs to.
-func (t tree) readEntry(ctx context.Context, workerID int64) (*entry, error) {
+// readEntry reads the entry of a worker ID; nil for none. worker.ErrDamaged, with an entry of
+// StateDamaged: what that means depends on which instance it belongs to.
+func (t tree) readEntry(ctx context.Context, workerID int64) (*worker.Entry, error) {
 	return t.readNamed(ctx, entryName{raw: path.Base(t.entryOf(workerID)), workerID: workerID})
 }
 
-// readNamed is readEntry of any name, a Java Leaf's too.
-func (t tree) readNamed(ctx context.Context, name entryName) (*entry, error) {
-	e, p := &entry{entryName: name}, t.forever+"/"+name.raw
+// readNamed is readEntry of any name, a Java Leaf's too, which has its address in its name.
+func (t tree) readNamed(ctx context.Context, name entryName) (*worker.Entry, error) {
+	p := t.forever + "/" + name.raw
 	payload, stat, err := t.read(ctx, p)
 	if err != nil || stat == nil {
 		return nil, err
 	}
-	e.stat = stat
-	if e.data, e.damaged = decodeEntry(p, payload); e.damaged == nil && name.isOurs() == (e.data.State == StateJava) {
-		e.damaged = fmt.Errorf("%w: znode %s: its name and its payload are not of the same program; %s", worker.ErrDamaged, p, doEntry)
+	e, err := decodeEntry(p, payload)
+	if err == nil && name.isOurs() == (e.State == StateJava) {
+		e, err = worker.Entry{}, fmt.Errorf("%w: znode %s: its name and its payload are not of the same program; %s", worker.ErrDamaged, p, doEntry)
 	}
-	return e, nil
+	if err != nil {
+		e.State = StateDamaged
+	}
+	if !name.isOurs() {
+		e.Node = name.raw[:strings.LastIndexByte(name.raw, '-')]
+	}
+	e.WorkerID, e.Stat = name.workerID, statOf(stat)
+	return &e, err
 }
 
 // readLive returns the live set, ordered by name; a nil Stat for no parent. A daemon with unix
@@ -156,14 +153,16 @@ func (t tree) readLive(ctx context.Context) ([]worker.Peer, *zk.Stat, error) {
 }
 
 // readWithLive reads those of the entries called names that are there still, some at a time, and
-// which of their holders are live: their instance is.
-func (t tree) readWithLive(ctx context.Context, names []entryName) ([]*entry, error) {
-	all := make([]*entry, len(names))
+// which of their holders are live: their instance is. One that can't be read has StateDamaged.
+func (t tree) readWithLive(ctx context.Context, names []entryName) ([]worker.Entry, error) {
+	all := make([]*worker.Entry, len(names))
 	group, each := errgroup.WithContext(ctx)
 	group.SetLimit(12) // a few less than a session lets through
 	for i, name := range names {
 		group.Go(func() (err error) {
-			all[i], err = t.readNamed(each, name)
+			if all[i], err = t.readNamed(each, name); errors.Is(err, worker.ErrDamaged) {
+				return nil
+			}
 			return err
 		})
 	}
@@ -171,11 +170,14 @@ func (t tree) readWithLive(ctx context.Context, names []entryName) ([]*entry, er
 		return nil, err
 	}
 	live, _, err := t.readLive(ctx)
-	all = slices.DeleteFunc(all, func(e *entry) bool { return e == nil })
+	there := make([]worker.Entry, 0, len(all))
 	for _, e := range all {
-		e.live = shows(live, e.data.Instance)
+		if e != nil {
+			e.Live = shows(live, e.Instance)
+			there = append(there, *e)
+		}
 	}
-	return all, err
+	return there, err
 }
 
 // shows tells that instance is in the live set.

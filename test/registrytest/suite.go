@@ -2,6 +2,7 @@ package registrytest
 
 import (
 	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,8 +175,10 @@ func testOwnAgain(t *testing.T, w *World) {
 	d.stop()
 	w.Init(snowflake.DefaultLayout()) // nothing new
 	stopped := entryOf(t, w, 1)
+	ip, port, err := net.SplitHostPort(d.address())
+	require.NoError(t, err)
 	require.Equal(t, worker.Entry{
-		WorkerID: 1, Node: "a", Address: d.address(), State: worker.StateActive, Timestamp: stopped.Timestamp, Ceiling: stopped.Ceiling,
+		WorkerID: 1, Node: "a", IP: ip, Port: port, State: worker.StateActive, Timestamp: stopped.Timestamp, Ceiling: stopped.Ceiling,
 		Owner: d.cfg.Owner, Life: 1, Instance: before.Instance, Floor: before.Floor, Limit: stopped.Limit,
 	}, stopped)
 	require.LessOrEqual(t, stopped.Ceiling, w.Now(), "a clean stop: the next start waits for nothing")
@@ -226,7 +229,7 @@ func testLostWhileTaking(t *testing.T, w *World) {
 	id := int64(40)
 	lossy(t, func(t *testing.T, n int, done bool, lose func(d *daemon)) int {
 		id++
-		w.Plant(worker.Entry{WorkerID: id, Node: "gone", Address: "gone:1", State: worker.StateReleased, Owner: "old", Life: 3, Instance: "gone", Timestamp: 1, Ceiling: 2, Floor: 1, Limit: 3})
+		w.Plant(worker.Entry{WorkerID: id, Node: "gone", IP: "gone", Port: "1", State: worker.StateReleased, Owner: "old", Life: 3, Instance: "gone", Timestamp: 1, Ceiling: 2, Floor: 1, Limit: 3})
 		w.Hint(id)
 		d := fresh(t, w, fmt.Sprintf("node-%d-%t", n, done), Options{}).process()
 		lose(d)
@@ -323,7 +326,7 @@ func testSharedName(t *testing.T, w *World) {
 // A Java Leaf's entry is its own, under any name of a daemon, and never written; its worker ID
 // is given to no daemon, and neither is 0, which a Java Leaf takes without asking.
 func testJavaEntry(t *testing.T, w *World) {
-	java := worker.Entry{WorkerID: 1, Node: "10.0.0.5:8080", Address: "10.0.0.5:8080", State: zkreg.StateJava, Timestamp: w.Now() - 10}
+	java := worker.Entry{WorkerID: 1, Node: "10.0.0.5:8080", IP: "10.0.0.5", Port: "8080", State: zkreg.StateJava, Timestamp: w.Now() - 10}
 	w.Plant(java)
 	d := fresh(t, w, "10.0.0.5", Options{}).running()
 	require.Greater(t, d.ID(), int64(1))

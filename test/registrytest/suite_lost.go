@@ -119,7 +119,7 @@ func testDataLostJava(t *testing.T, w *World) {
 	require.NoError(t, d.report())
 	w.LoseEntries()
 	require.Eventually(t, func() bool { return d.Record().Losses == 1 && d.Registry() == nil }, patience, time.Millisecond)
-	java := worker.Entry{WorkerID: 5, Node: "10.0.0.9:8080", Address: "10.0.0.9:8080", State: zkreg.StateJava, Timestamp: w.Now()}
+	java := worker.Entry{WorkerID: 5, Node: "10.0.0.9:8080", IP: "10.0.0.9", Port: "8080", State: zkreg.StateJava, Timestamp: w.Now()}
 	w.Plant(java)
 	require.NoError(t, d.report())
 	w.OpenCluster(Threshold)
@@ -247,7 +247,7 @@ func testUnfinishedClaim(t *testing.T, w *World) {
 	w.Wipe()
 	w.Init(layout)
 	for id := range int64(4) {
-		w.Plant(worker.Entry{WorkerID: id, Node: "b", Address: "b:1", State: worker.StateClaiming, Owner: "dead", Instance: "gone", Timestamp: 1, Ceiling: 1, Floor: 5, Limit: 5})
+		w.Plant(worker.Entry{WorkerID: id, Node: "b", IP: "b", Port: "1", State: worker.StateClaiming, Owner: "dead", Instance: "gone", Timestamp: 1, Ceiling: 1, Floor: 5, Limit: 5})
 	}
 	given := w.Now().Add(time.Minute)
 	d := fresh(t, w, "a", Options{Layout: layout})

@@ -70,8 +70,8 @@ func testReleaseOnStop(t *testing.T, w *World) {
 // ahead of the clock is not taken, and its hint stays.
 func testTakeover(t *testing.T, w *World) {
 	now := w.Now()
-	w.Plant(worker.Entry{WorkerID: 0, Node: "old", Address: "old:1", State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Floor: 1, Limit: now - 10})
-	w.Plant(worker.Entry{WorkerID: 1, Node: "wrong", Address: "wrong:1", State: worker.StateReleased, Timestamp: now, Ceiling: now, Owner: "old", Instance: "wrong", Floor: 1, Limit: now + 3_600_000})
+	w.Plant(worker.Entry{WorkerID: 0, Node: "old", IP: "old", Port: "1", State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Floor: 1, Limit: now - 10})
+	w.Plant(worker.Entry{WorkerID: 1, Node: "wrong", IP: "wrong", Port: "1", State: worker.StateReleased, Timestamp: now, Ceiling: now, Owner: "old", Instance: "wrong", Floor: 1, Limit: now + 3_600_000})
 	w.Hint(0)
 	w.Hint(1)
 	w.Hint(7) // which leads nowhere

@@ -359,8 +359,7 @@ func (w *World) create(p string, flags int32, payload map[string]any) {
 // Plant makes an entry as though it had been there; a Java Leaf's where e has no owner. Live is
 // ignored.
 func (w *World) Plant(e worker.Entry) {
-	ip, port, _ := strings.Cut(e.Address, ":")
-	payload := map[string]any{"ip": ip, "port": port, "timestamp": e.Timestamp}
+	payload := map[string]any{"ip": e.IP, "port": e.Port, "timestamp": e.Timestamp}
 	if e.Owner == "" {
 		w.create(fmt.Sprintf("%s/%s-%010d", w.forever(), e.Node, e.WorkerID), 0, payload)
 		return

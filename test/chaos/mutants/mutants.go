@@ -116,7 +116,7 @@ func All() []Mutant {
 			Edits: []Edit{
 				{"worker/record.go", "floor = max(floor, e.Floor, e.Limit, e.Ceiling)", "floor = max(floor, e.Floor)"},
 				{"worker/record.go", "	return from <= now, from\n}", "	return from > 0, from\n}"},
-				{"worker/start.go", "return root.LongestSession + max(", "return min(0, root.LongestSession) * max("},
+				{"worker/start.go", "return root.LongestSession() + max(", "return min(0, root.LongestSession()) * max("},
 			},
 		},
 		{
@@ -153,7 +153,7 @@ func All() []Mutant {
 		{
 			Name: "settle", Guard: "settles-first: a new worker ID settles first (worker/start.go)",
 			Seed: 1, Mix: "ZooKeeper set back, a new daemon joins",
-			Edits: []Edit{{"worker/start.go", "return root.LongestSession + max(", "return min(0, root.LongestSession) * max("}},
+			Edits: []Edit{{"worker/start.go", "return root.LongestSession() + max(", "return min(0, root.LongestSession()) * max("}},
 		},
 		{
 			Name: "root's floor", Guard: "root-floor: no worker ID is given out, and no piece begins, below the root's floor (zkreg/claim.go)",
@@ -165,7 +165,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "floor raised", Guard: "loss-raises-floor: a loss raises the root's floor beyond every piece that can be lost, by the longest lease (zkreg/root.go)",
-			Edits: []Edit{{"zkreg/root.go", "now.Add(time.Duration(d.LongestLease)*time.Millisecond+margin)", "now.Add(margin)"}},
+			Edits: []Edit{{"zkreg/root.go", "now.Add(d.LongestLease()+margin)", "now.Add(margin)"}},
 		},
 		{
 			Name: "loss noted", Guard: "loss-noted-first: a daemon that finds a loss notes it in the root (worker/decide.go)",

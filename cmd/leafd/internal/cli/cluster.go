@@ -54,7 +54,7 @@ it; both milliseconds since 1970, 0 for none), entries, live`
 func clusterJSON(cfg settings.Config, s zkreg.Status) ClusterJSON {
 	return ClusterJSON{
 		Root: cfg.ZooKeeper.Root, Cluster: s.Cluster, Layout: s.Layout, Epoch: s.Epoch, Forever: s.Forever, ParentCzxid: s.Root.Parent, Parent: s.Parent,
-		LongestLeaseMS: s.LongestLease.Milliseconds(), LongestSessMS: s.LongestSession.Milliseconds(), Losses: s.Losses, LostAt: s.LostAt, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
+		LongestLeaseMS: s.LongestLeaseMS, LongestSessMS: s.LongestSessionMS, Losses: s.Losses, LostAt: s.LostAt, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
 	}
 }
 

@@ -72,8 +72,8 @@ status ` + clusterFields + `.`,
 			if err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("longest-lease") && s.LongestLease != longest {
-				return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, settings.Short(s.LongestLease), settings.Short(longest))
+			if cmd.Flags().Changed("longest-lease") && s.LongestLease() != longest {
+				return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, settings.Short(s.LongestLease()), settings.Short(longest))
 			}
 			return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence("%s", initSentence(at.cfg, result, s)))
 		})

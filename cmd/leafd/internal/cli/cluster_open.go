@@ -41,7 +41,7 @@ Daemons that have one put it back and go on. No other worker ID is given out unt
 lease has passed, or until leafd cluster open. Without --yes it changes nothing, shows which
 daemons are back and which are missing, and ends with exit code 2.`,
 	}, (*zkreg.Directory).Recover, func(s zkreg.Status) string {
-		return fmt.Sprintf("Note that ZooKeeper was set back: for %s cluster %s gives out no worker ID to daemons that did not have it.", settings.Short(s.LongestLease), s.Cluster)
+		return fmt.Sprintf("Note that ZooKeeper was set back: for %s cluster %s gives out no worker ID to daemons that did not have it.", settings.Short(s.LongestLease()), s.Cluster)
 	}, func(s zkreg.Status) string {
 		return fmt.Sprintf("Noted: no worker ID is given out before %s, by ZooKeeper's clock, to daemons that did not have it; leafd cluster open ends that.", formatTime(s.Floor))
 	})

@@ -46,7 +46,7 @@ func (l *life) workers(ctx context.Context) ([]server.WorkerInfo, error) {
 	list := make([]server.WorkerInfo, 0, len(entries))
 	for _, e := range entries {
 		info := server.InfoOf(e, now)
-		if sample, known := asked[e.Address]; known && e.Live && !self.Holds(e) {
+		if sample, known := asked[e.Address()]; known && e.Live && !self.Holds(e) {
 			info.SetOffset(sample)
 		}
 		list = append(list, info)
