@@ -422,7 +422,7 @@ func (k *keyer) node(p string, n sessiontest.Node) {
 	case strings.HasPrefix(p, zkreg.DefaultRoot+"/leaf_temporary/"):
 		_, instance, _ := strings.Cut(p, "~")
 		k.name(instance)
-		k.name(decoded(n.Data).Owner)
+		k.name(string(n.Data))
 		k.int(int64(k.of(int(n.Stat.EphemeralOwner))))
 	case p == released || strings.HasPrefix(p, released+"/"):
 		k.out = append(k.out, p...)

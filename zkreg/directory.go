@@ -25,10 +25,7 @@ type Directory struct{ tree }
 // for what can never work. Of cfg it needs Servers and Clock, and Init its Layout.
 func OpenDirectory(cfg Config) (*Directory, error) {
 	t, err := cfg.connect()
-	if err != nil {
-		return nil, err
-	}
-	return &Directory{t}, nil
+	return &Directory{t}, err
 }
 
 // Live returns the live nodes that tell an address, ordered by name. worker.ErrUnreachable.
@@ -157,10 +154,10 @@ func Servers(ctx context.Context, cfg Config) []ServerState {
 			if err == nil {
 				defer t.session.Close()
 				_, _, err = t.session.Exists(ctx, "/")
+				states[i].Granted = t.session.Info().Timeout
 			}
-			states[i] = ServerState{Server: server, Err: err}
-			if err == nil || zksession.AboutNode(err) { // "/" may be hidden from us
-				states[i] = ServerState{Server: server, Granted: t.session.Info().Timeout}
+			if states[i].Server = server; !zksession.AboutNode(err) { // "/" may be hidden from us
+				states[i].Err = err
 			}
 		})
 	}
@@ -168,32 +165,17 @@ func Servers(ctx context.Context, cfg Config) []ServerState {
 	return states
 }
 
-// ErrDenied is wrapped by what is refused to our credentials, in ErrTrial too.
+// ErrDenied is wrapped by what is refused to our credentials.
 var ErrDenied = zk.ErrNoAuth
-
-// ErrTrial is returned by Trial where ZooKeeper refuses a write that a daemon needs, which it
-// names.
-var ErrTrial = errors.New("ZooKeeper refuses to let us")
 
 // Trial finds out whether everything that a daemon of cfg writes would be allowed: it
 // hands ZooKeeper one transaction that does it all, with a last operation that can't
 // succeed. The servers judge each of them in turn, by the ACLs and the credentials of
 // this connection, and then do none: nothing is written, and no client's watch fires. workerID
-// is that of our entry; worker.NoWorkerID for none. Of the tree only the parent of the live
-// set may be missing, and is "made" in it too.
-// ErrTrial; worker.ErrNoCluster; worker.ErrUnreachable.
+// is that of our entry; worker.NoWorkerID for none. Of the tree only the parents of hints and live
+// set may be missing, and are "made" in it too.
+// ErrDenied, which names the operation; worker.ErrNoCluster; worker.ErrUnreachable.
 func (d *Directory) Trial(ctx context.Context, workerID int64) error {
-	err := d.try(ctx, workerID)
-	for isConflict(err) && ctx.Err() == nil { // another client changed the tree meanwhile
-		err = d.try(ctx, workerID)
-	}
-	return err
-}
-
-func (d *Directory) try(ctx context.Context, workerID int64) error {
-	var ops []any
-	var needs []string // what each is for
-	add := func(need string, op any) { needs, ops = append(needs, need), append(ops, op) }
 	s, t, err := d.stands(ctx)
 	switch {
 	case err != nil:
@@ -201,43 +183,27 @@ func (d *Directory) try(ctx context.Context, workerID int64) error {
 	case s.Parent == 0:
 		return fmt.Errorf("%w: %s is absent: leafd cluster status says more", worker.ErrNoCluster, t.forever)
 	}
-	add("write "+t.root, setData(t.root, nil, s.Root.Stat.Version))
 	ours := t.entryOf(workerID)
+	ops := []any{setData(t.root, nil, -1)}
 	for _, p := range []string{ours, t.temporary, t.released} {
 		found, _, err := t.session.Exists(ctx, p)
 		switch {
 		case err != nil:
 			return err
 		case p == ours && found:
-			add("write our entry "+p, setData(p, nil, -1)) // without a version: its daemon may report meanwhile
+			ops = append(ops, setData(p, nil, -1))
 		case p != ours && !found:
-			add("create "+p, createNode(p, nil, 0))
+			ops = append(ops, createNode(p, nil, 0))
 		}
 	}
-	add("write "+t.released, setData(t.released, nil, -1))
-	scratch := "/doctor-" + uuid.NewString()
-	for _, below := range []struct {
-		p, in, out string
-		flags      int32
-	}{
-		{t.forever, "create an entry", "delete an entry", 0},
-		{t.released, "leave a hint", "remove a hint", 0},
-		{t.temporary, "put a node into the live set", "take a node out of the live set", zk.FlagEphemeral},
-	} {
-		add(below.in+" under "+below.p, createNode(below.p+scratch, nil, below.flags))
-		add(below.out+" under "+below.p, deleteNode(below.p+scratch, 0))
+	ops = append(ops, setData(t.released, nil, -1))
+	for _, parent := range []string{t.forever, t.released, t.temporary} {
+		scratch := parent + "/doctor-" + uuid.NewString()
+		ops = append(ops, createNode(scratch, nil, 0), deleteNode(scratch, 0))
 	}
-
-	responses, err := d.session.Multi(ctx, 0, append(ops, check("/", math.MaxInt32))...) // a version that it never has
-	if err == nil {
-		return errors.New("a transaction that can't succeed did: this is no ZooKeeper") // its "/" has had 2^31 writes
-	}
-	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil })
-	switch {
-	case failed == len(ops): // all before it was allowed
+	responses, err := d.session.Multi(ctx, 0, append(ops, check("/", math.MaxInt32))...)     // a version that it never has
+	if len(responses) > len(ops) && errors.Is(responses[len(ops)].Error, zk.ErrBadVersion) { // all before it was allowed
 		return nil
-	case failed < 0, !errors.Is(err, zk.ErrNoAuth):
-		return err
 	}
-	return fmt.Errorf("%w %s: %w", ErrTrial, needs[failed], err)
+	return err
 }

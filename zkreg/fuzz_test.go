@@ -34,20 +34,26 @@ func FuzzPaths(f *testing.F) {
 		{"/leaf", "/leaf/./x"},
 		{"/\x00", ""},
 	} {
-		f.Add(s[0], s[1], "10.0.0.5:8080")
+		f.Add(s[0], s[1], "order")
 	}
 	good := regexp.MustCompile(`^(/[!-.0-~]+)+$`)
-	f.Fuzz(func(t *testing.T, root, forever, node string) {
+	f.Fuzz(func(t *testing.T, root, forever, tag string) {
 		p, err := newPaths(root, forever)
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 			return
 		}
-		entry, mark, hint := p.entryOf(7), p.liveOf(node, "i"), p.hintOf(7)
+		entry, mark, hint := p.entryOf(7), p.liveOf("10.0.0.5:8080", "i"), p.hintOf(7)
 		for _, s := range []string{p.root, p.forever, p.temporary, p.released, entry, mark, hint} {
 			require.Regexp(t, good, s)
 			require.Equal(t, s, path.Clean(s))
 			require.NotContains(t, []string{"zookeeper"}, strings.Split(s, "/")[1])
+		}
+		if tag != "" {
+			high := p.highOf(tag)
+			require.Regexp(t, good, high)
+			require.Equal(t, high, path.Clean(high))
+			require.Equal(t, p.high, path.Dir(path.Dir(high)))
 		}
 		require.Equal(t, p.forever, path.Dir(entry))
 		require.Equal(t, p.temporary, path.Dir(mark))

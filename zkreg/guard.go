@@ -34,10 +34,7 @@ var _ segment.Guard = (*Guard)(nil)
 // never work. Of cfg it needs Servers and Clock.
 func OpenGuard(cfg Config) (*Guard, error) {
 	t, err := cfg.connect()
-	if err != nil {
-		return nil, err
-	}
-	return &Guard{tree: t}, nil
+	return &Guard{tree: t}, err
 }
 
 // Connection implements segment.Guard.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -84,7 +85,7 @@ func (p paths) hintOf(workerID int64) string { return fmt.Sprintf("%s/%010d", p.
 
 // liveOf is the ephemeral node of an instance that answers at address, an ip:port.
 func (p paths) liveOf(address, instance string) string {
-	return p.temporary + "/" + escape(address) + "~" + instance
+	return p.temporary + "/" + address + "~" + instance
 }
 
 // parseLive takes the name of an ephemeral node apart; false for what is none.
@@ -93,21 +94,12 @@ func parseLive(name string) (worker.Peer, bool) {
 	return worker.Peer{Address: address, Instance: instance}, ok && instance != ""
 }
 
-// escape returns name as it stands in a path. Two names never have the same. The bytes of
-// every ip:port, [IPv6]:port and host name stand for themselves, and what else does no harm.
-func escape(name string) string {
-	if name == "." || name == ".." { // means something else in a path
-		return "%2E" + name[1:]
+// escape returns tag as it stands in a path. Two tags never have the same.
+func escape(tag string) string {
+	if tag == "." || tag == ".." { // means something else in a path
+		return "%2E" + tag[1:]
 	}
-	var b strings.Builder
-	for _, c := range []byte(name) {
-		if c > ' ' && c <= '~' && c != '/' && c != '%' {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
+	return url.PathEscape(tag)
 }
 
 // entryName is the name of an entry, a Java Leaf's too.
@@ -143,11 +135,6 @@ const (
 
 // latest is the end of the year 9999: what lies beyond is no time, but damage.
 const latest clock.Millis = 253402300799999
-
-// temporaryData is the payload of an ephemeral node, which its own instance alone reads.
-type temporaryData struct {
-	Owner string `json:"owner"`
-}
 
 // highData is a tag's high mark.
 type highData struct {
@@ -227,13 +214,9 @@ func decodeEntry(p string, data []byte) (worker.Entry, error) {
 	})
 }
 
-// ownerOf reads the payload of an ephemeral node. One that can't be read stands for a life that
-// no record knows.
-func ownerOf(data []byte) string {
-	var d temporaryData
-	_ = json.Unmarshal(data, &d) // what it leaves empty is unknown
-	return cmp.Or(d.Owner, "unknown")
-}
+// ownerOf is the life that shows itself by an ephemeral node: its payload, which its own instance
+// alone reads. An empty one stands for a life that no record knows.
+func ownerOf(payload []byte) string { return cmp.Or(string(payload), "unknown") }
 
 // decodeHigh reads the high mark of a tag at p. segment.ErrGuardDamaged.
 func decodeHigh(p string, data []byte) (highData, error) {

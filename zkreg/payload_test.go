@@ -144,17 +144,6 @@ func TestRootPayload(t *testing.T) {
 	}
 }
 
-// One that can't be read stands for a life that no daemon knows.
-func TestTemporaryPayload(t *testing.T) {
-	temp := temporaryData{Owner: testOwner}
-	data := `{"owner":"` + testOwner + `"}`
-	require.Equal(t, data, string(encode(temp)))
-	require.Equal(t, testOwner, ownerOf([]byte(data)))
-	for _, data := range []string{"", "null", "x", "[]", `{"owner":1}`, `{"owner":""}`} {
-		require.Equal(t, "unknown", ownerOf([]byte(data)), data)
-	}
-}
-
 func FuzzPayload(f *testing.F) {
 	for _, pattern := range []string{"good-*.json", "damaged-*.json"} {
 		for _, data := range payloads(f, pattern) {
@@ -162,7 +151,6 @@ func FuzzPayload(f *testing.F) {
 		}
 	}
 	f.Add(encode(worker.Root{Cluster: "c", Layout: "41+10+12"}))
-	f.Add(encode(temporaryData{Owner: "o"}))
 	f.Add([]byte(`{"timestamp":1,"timestamp":2}`))
 	f.Add([]byte(`{"timestamp":1,"TIMESTAMP":null}`))
 	f.Add([]byte(`{"timestamp":1,"ceiling":null,"state":""}`))

@@ -111,10 +111,7 @@ var _ worker.Registry = (*Registry)(nil)
 // can never work.
 func Open(cfg Config) (*Registry, error) {
 	t, err := cfg.connect()
-	if err != nil {
-		return nil, err
-	}
-	return &Registry{tree: t}, nil
+	return &Registry{tree: t}, err
 }
 
 // Session tells of the session with ZooKeeper, without asking any server.
@@ -209,7 +206,7 @@ func (r *Registry) dataOf(me worker.Record, state worker.EntryState) worker.Entr
 // Show implements worker.Registry. The node has the address that peers are to ask in its name.
 func (r *Registry) Show(ctx context.Context, me worker.Record, live bool) error {
 	p := r.liveOf(r.cfg.Address, me.Instance)
-	data, session := encode(temporaryData{Owner: me.Owner}), r.session.Info().ID
+	data, session := []byte(me.Owner), r.session.Info().ID
 	for {
 		was, stat, err := r.read(ctx, p)
 		mine := stat != nil && ownerOf(was) == me.Owner

@@ -284,7 +284,7 @@ func twins(t *testing.T) (all [2]*cluster, introduce func(to *cluster, l *child)
 	look.set(all[1].root, []byte(strings.Replace(string(data), uuids[1], uuids[0], 1)))
 	return all, func(to *cluster, l *child) {
 		t.Helper()
-		look.create(to.root+"/leaf_temporary/"+l.addr+"~"+l.info().Instance, []byte(`{"owner":"`+l.info().Owner+`"}`), flagEphemeral)
+		look.create(to.root+"/leaf_temporary/"+l.addr+"~"+l.info().Instance, []byte(l.info().Owner), flagEphemeral)
 	}
 }
 

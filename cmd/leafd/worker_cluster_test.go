@@ -120,7 +120,7 @@ func (r *registryTest) live(address string) {
 
 func (r *registryTest) liveAs(address, instance string) {
 	r.t.Helper()
-	r.create(r.root+"/leaf_temporary/"+address+"~"+instance, fmt.Appendf(nil, `{"owner":"owner of %s"}`, address), flagEphemeral)
+	r.create(r.root+"/leaf_temporary/"+address+"~"+instance, []byte("owner of "+address), flagEphemeral)
 }
 
 // run runs a command with the machine's clock and the cluster's settings.

@@ -347,7 +347,11 @@ func (w *World) removals(p string) (ops []any) {
 func (w *World) create(p string, flags int32, payload map[string]any) {
 	data, err := json.Marshal(payload)
 	require.NoError(w.t, err)
-	_, err = sessiontest.Create(patient(w.t), w.session, p, data, flags)
+	w.put(p, flags, data)
+}
+
+func (w *World) put(p string, flags int32, data []byte) {
+	_, err := sessiontest.Create(patient(w.t), w.session, p, data, flags)
 	if errors.Is(err, zk.ErrNoNode) {
 		_, err = sessiontest.Create(patient(w.t), w.session, path.Dir(p), nil, 0)
 		require.NoError(w.t, err)
@@ -375,7 +379,7 @@ func (w *World) PlantLive(address, instance, owner string) {
 	if err := sessiontest.Remove(patient(w.t), w.session, p, -1); !errors.Is(err, zk.ErrNoNode) {
 		require.NoError(w.t, err)
 	}
-	w.create(p, zk.FlagEphemeral, map[string]any{"owner": owner})
+	w.put(p, zk.FlagEphemeral, []byte(owner))
 }
 
 // Rewrite writes the entry of workerID as another life of its instance would.

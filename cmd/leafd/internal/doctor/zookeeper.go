@@ -133,7 +133,7 @@ func (p *Patient) rights(ctx context.Context, r *report) {
 	}
 	err := p.cluster(p.Timeout*3/4).WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error { return dir.Trial(ctx, workerID) })
 	switch {
-	case errors.Is(err, zkreg.ErrTrial):
+	case errors.Is(err, zkreg.ErrDenied):
 		r.Fail(check, err, "let the user of --zk-auth-file do that: setAcl in ZooKeeper's shell; deleting is a right on the parent")
 	case err != nil:
 		r.Fail(check, err, "")
