@@ -247,12 +247,12 @@ func statesOfTheLease(t *testing.T, note func(told)) {
 	w.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	note(w.is("ready", ""))
 	proxy.Down(t)
-	note(w.is("ZooKeeper down", conds.RegistryUnreachable, "ZooKeeper takes no report", "ZooKeeper at"))
+	note(w.is("ZooKeeper down", "registry_unreachable", "ZooKeeper takes no report", "ZooKeeper at"))
 	limit := w.info().Limit
 	m.step(limit.Add(-20 * time.Second).Sub(m.now()))
-	note(w.is("half of the lease", conds.LeaseHalf, "ZooKeeper: half of the lease has passed"))
+	note(w.is("half of the lease", "lease_half_over", "ZooKeeper: half of the lease has passed"))
 	m.step(limit.Sub(m.now()))
-	note(w.is("lease over", conds.LeaseOver, "nothing is issued until ZooKeeper answers"))
+	note(w.is("lease over", "lease_over", "nothing is issued until ZooKeeper answers"))
 	proxy.Up(t)
 	w.is("ready again", "")
 	require.Eventually(t, func() bool {
@@ -273,11 +273,11 @@ func statesOfTheIdentity(t *testing.T, note func(told)) {
 	w := watch(t, m)
 	path := o.path(w.info().ID)
 	o.set(path, "\x00garbage")
-	note(w.is("fenced", conds.WorkerFenced, "fenced: nothing is issued until a new life"))
+	note(w.is("fenced", "worker_fenced", "fenced: nothing is issued until a new life"))
 	o.remove(path) // the daemon puts it back, and a loss of one entry closes the cluster
 	w.awaitAlarm(codeDataLost, 1)
 	require.Eventually(t, func() bool { return w.metric("leafd_workers_closed_until_seconds") != "0" }, eventually, tick)
-	row := w.is("closed", conds.WorkersClosed, "no new worker ID is given out until 2")
+	row := w.is("closed", "workers_closed", "no new worker ID is given out until 2")
 	closed, err := strconv.ParseFloat(w.metric("leafd_workers_closed_until_seconds"), 64)
 	require.NoError(t, err)
 	require.Greater(t, closed, float64(m.now())/1000)
@@ -287,7 +287,7 @@ func statesOfTheIdentity(t *testing.T, note func(told)) {
 	c.tree(s).removeAll(c.root)
 	c.init()
 	proxy.Up(t)
-	note(w.is("fenced for good", conds.WorkerFencedForGood, "another cluster"))
+	note(w.is("fenced for good", "worker_fenced_for_good", "another cluster"))
 	require.NotContains(t, w.mustGet("/readyz").body, "empty --data-dir", "no advice that joins another cluster")
 }
 
@@ -300,11 +300,11 @@ func statesOfTheClock(t *testing.T, note func(told)) {
 	m.step(-time.Minute)
 	note(w.is("clock behind", conds.ClockBackwards, "the clock is behind the last ID"))
 	o.takeAway(w.info().ID)
-	note(w.is("clock refused", conds.ClockRefused, "the clock is refused"))
+	note(w.is("clock refused", "clock_refused", "the clock is refused"))
 	m.step(time.Minute)
 	w.is("ready again", "")
 	m.step(time.Hour)
-	row := w.is("clock ahead", conds.ClockJumped, "clock jumped ahead")
+	row := w.is("clock ahead", "clock_jumped", "clock jumped ahead")
 	require.Equal(t, http.StatusServiceUnavailable, w.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).status)
 	require.NotContains(t, row.page+row.status+row.log, "issued on")
 	note(row)
@@ -321,7 +321,7 @@ func statesOfThePeers(t *testing.T, note func(told)) {
 	w := watch(t, m, args...)
 	w.awaitLive(4)
 	m.step(1600 * time.Millisecond)
-	note(w.is("outvoted", conds.PeersDisagree, "most daemons have another time", "3 of 3 peers answered"))
+	note(w.is("outvoted", "peers_disagree", "most daemons have another time", "3 of 3 peers answered"))
 }
 
 func statesOfTheDisk(t *testing.T, note func(told)) {
@@ -336,7 +336,7 @@ func statesOfTheDisk(t *testing.T, note func(told)) {
 	require.Eventually(t, func() bool { // what is in memory is served
 		return w.mustGet("/api/segment/get/leaf-segment-test?n=10000").status == http.StatusServiceUnavailable
 	}, eventually, time.Millisecond)
-	row := w.is("disk full", conds.SegmentMark, m.dataDir(), "is full", "bytes are free, and leafd needs 65536")
+	row := w.is("disk full", "segment_mark", m.dataDir(), "is full", "bytes are free, and leafd needs 65536")
 	require.NotContains(t, row.status+row.page+row.doctor, "the database gives no range", "the disk is named, not the database on it")
 	note(row)
 	require.Equal(t, http.StatusOK, w.mustGet("/api/snowflake/get/a").status, "its file has its place")
@@ -413,5 +413,5 @@ func statesOfTheDatabase(t *testing.T, note func(told)) {
 	_, err := db.ExecContext(t.Context(), "DELETE FROM leaf_alloc WHERE biz_tag = 'a'")
 	require.NoError(t, err)
 	use()
-	note(w.is("tag missing", conds.SegmentRowMissing, "a: a fetch found no row"))
+	note(w.is("tag missing", "segment_row_missing", "a: a fetch found no row"))
 }

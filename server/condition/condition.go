@@ -124,17 +124,6 @@ func Sort(all []Condition) {
 	})
 }
 
-// Codes returns one row of each code, in the order of the table.
-func Codes() []Info {
-	var all []Info
-	for _, row := range table {
-		if row.Meaning != "" {
-			all = append(all, row)
-		}
-	}
-	return all
-}
-
 // Answers returns the rows that have an answer, in the order of precedence.
 func Answers() []Info {
 	return slices.DeleteFunc(slices.Clone(table), func(row Info) bool { return row.Answer == "" })

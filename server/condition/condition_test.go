@@ -48,12 +48,12 @@ func TestFirstMatchCounts(t *testing.T) {
 		exit int
 	}{
 		{errors.New("another"), "", 0},
-		{wrap(worker.ErrFenced, worker.ErrExhausted), WorkersExhausted, 5},
-		{wrap(snowflake.ErrCeilingReached, worker.ErrClockJumped), ClockJumped, 0},
-		{wrap(snowflake.ErrCeilingReached, worker.ErrLeaseOver), LeaseOver, 0},
-		{wrap(worker.ErrHeld, worker.ErrClockRefused), ClockRefused, 3},
-		{wrap(worker.ErrFenced, ErrFencedForGood), WorkerFencedForGood, 4},
-		{worker.ErrUnreachable, RegistryUnreachable, 0},
+		{wrap(worker.ErrFenced, worker.ErrExhausted), "workers_exhausted", 5},
+		{wrap(snowflake.ErrCeilingReached, worker.ErrClockJumped), "clock_jumped", 0},
+		{wrap(snowflake.ErrCeilingReached, worker.ErrLeaseOver), "lease_over", 0},
+		{wrap(worker.ErrHeld, worker.ErrClockRefused), "clock_refused", 3},
+		{wrap(worker.ErrFenced, ErrFencedForGood), "worker_fenced_for_good", 4},
+		{worker.ErrUnreachable, "registry_unreachable", 0},
 		{worker.ErrLocked, "", 4},
 	} {
 		c, ok := Unfit(test.err)
@@ -68,7 +68,7 @@ func TestFirstMatchCounts(t *testing.T) {
 
 func TestTheWorstIsFirst(t *testing.T) {
 	all := []Condition{
-		ByCode(AlarmsUndelivered, "", nil), ByCode(SegmentBadRow, "b", nil), ByCode(SegmentBadRow, "a", nil), ByCode(PeersDisagree, "", nil), ByCode(StartingUp, "", nil), ByCode(WorkerFenced, "", nil),
+		ByCode(AlarmsUndelivered, "", nil), ByCode(SegmentBadRow, "b", nil), ByCode(SegmentBadRow, "a", nil), ByCode("peers_disagree", "", nil), ByCode(StartingUp, "", nil), ByCode("worker_fenced", "", nil),
 	}
 	Sort(all)
 	var got []string
@@ -78,5 +78,5 @@ func TestTheWorstIsFirst(t *testing.T) {
 	require.Equal(t, []string{"worker_fenced", "peers_disagree", "starting", "segment_bad_rowa", "segment_bad_rowb", "alarms_undelivered"}, got)
 	require.Equal(t, "fenced", WorkerState(all))
 	require.Equal(t, Active, WorkerState(nil))
-	require.True(t, slices.ContainsFunc(Codes(), func(i Info) bool { return i.Code == WorkersClosed }))
+	require.True(t, slices.ContainsFunc(Rows(), func(i Info) bool { return i.Code == "workers_closed" }))
 }

@@ -11,38 +11,19 @@ import (
 
 // The codes.
 const (
-	StartingUp          Code = "starting"
-	Draining            Code = "draining"
-	ClockBackwards      Code = "clock_backwards"
-	ClockJumped         Code = "clock_jumped"
-	ClockRefused        Code = "clock_refused"
-	ReportFailing       Code = "report_failing"
-	WorkerFenced        Code = "worker_fenced"
-	WorkerFencedForGood Code = "worker_fenced_for_good"
-	LeaseOver           Code = "lease_over"
-	LeaseHalf           Code = "lease_half_over"
-	WorkerIDLost        Code = "worker_id_lost"
-	RecordSetAside      Code = "record_set_aside"
-	IssuingStalled      Code = "issuing_stalled"
-	IdentityHeld        Code = "identity_held"
-	WorkersExhausted    Code = "workers_exhausted"
-	WorkersClosed       Code = "workers_closed"
-	RegistryUnreachable Code = "registry_unreachable"
-	RegistryDataLost    Code = "registry_forgot"
-	PeersDisagree       Code = "peers_disagree"
-	PeersUndecided      Code = "peers_undecided"
-	PeersSilent         Code = "peers_silent"
-	SegmentStore        Code = "segment_store"
-	SegmentRegressed    Code = "segment_regressed"
-	SegmentUnguarded    Code = "segment_unguarded"
-	SegmentBadRow       Code = "segment_bad_row"
-	SegmentRowMissing   Code = "segment_row_missing"
-	SegmentMark         Code = "segment_mark"
-	SegmentTagsGone     Code = "segment_tags_gone"
-	SegmentTables       Code = "segment_tables_differ"
-	CertificateRefused  Code = "certificate_refused"
-	CertificateExpiring Code = "certificate_expiring"
-	AlarmsUndelivered   Code = "alarms_undelivered"
+	StartingUp        Code = "starting"
+	Draining          Code = "draining"
+	ClockBackwards    Code = "clock_backwards"
+	ReportFailing     Code = "report_failing"
+	WorkerIDLost      Code = "worker_id_lost"
+	RecordSetAside    Code = "record_set_aside"
+	IssuingStalled    Code = "issuing_stalled"
+	RegistryDataLost  Code = "registry_forgot"
+	SegmentStore      Code = "segment_store"
+	SegmentRegressed  Code = "segment_regressed"
+	SegmentUnguarded  Code = "segment_unguarded"
+	SegmentBadRow     Code = "segment_bad_row"
+	AlarmsUndelivered Code = "alarms_undelivered"
 )
 
 // Sentinels of conditions that no package below has an error for.
@@ -73,14 +54,14 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Answer: "draining", Message: "leafd is stopping", RetryAfter: 5,
 	},
 	{
-		Code: WorkerFencedForGood, Is: ErrFencedForGood, Severity: Alarm, NotReady: true,
+		Code: "worker_fenced_for_good", Is: ErrFencedForGood, Severity: Alarm, NotReady: true,
 		Headline: "fenced for good: ZooKeeper's root is of another cluster, or has another layout",
 		Meaning:  "The root that --zk leads to is of another cluster than the data directory, or has another layout, epoch or path. No snowflake ID is issued until a restart; segments are served.",
 		Action:   "Find out whether --zk and --zk-root are wrong, or leafd cluster init was run after a loss of data. Restart the daemon with its own root. Keep the data directory: it proves the worker ID.",
 		Answer:   "worker_fenced", RetryAfter: 30, Worker: "fenced",
 	},
 	{
-		Code: LeaseOver, Is: worker.ErrLeaseOver, Severity: Alarm, NotReady: true,
+		Code: "lease_over", Is: worker.ErrLeaseOver, Severity: Alarm, NotReady: true,
 		Headline: "the lease is over: nothing is issued until ZooKeeper answers",
 		Meaning:  "ZooKeeper has taken no report for the whole --lease, so that the worker ID may be another's. No snowflake ID is issued until ZooKeeper answers.",
 		Action:   "Bring ZooKeeper back; issuing resumes by itself. If it has lost data, see registry_forgot.",
@@ -88,35 +69,35 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	},
 	// The four that follow keep a displaced daemon from beginning a new life, or one from starting.
 	{
-		Code: ClockRefused, Is: worker.ErrClockRefused, Severity: Alarm, NotReady: true,
+		Code: "clock_refused", Is: worker.ErrClockRefused, Severity: Alarm, NotReady: true,
 		Headline: "the clock is refused: the daemon gets no worker ID until it is right",
 		Meaning:  "The clock is behind the time recorded before, or the peers have another time. At a start: exit 3.",
 		Action:   "Fix the clock, or wait until it has caught up. Never delete the record: IDs would repeat.",
 		Answer:   "clock_refused", RetryAfter: 10, Exit: ExitClock,
 	},
 	{
-		Code: IdentityHeld, Is: worker.ErrHeld, Severity: Alarm, NotReady: true,
+		Code: "identity_held", Is: worker.ErrHeld, Severity: Alarm, NotReady: true,
 		Headline: "another process has this daemon's worker ID",
 		Meaning:  "A peer issues under this daemon's worker ID. At a start: exit 4.",
 		Action:   "Two ZooKeepers have one cluster's data: find that of the peer that the error names. Stop one of the two daemons, and give it an empty --data-dir.",
 		Answer:   "identity_held", RetryAfter: 10, Exit: ExitHeld,
 	},
 	{
-		Code: WorkersExhausted, Is: worker.ErrExhausted, Severity: Alarm, NotReady: true,
+		Code: "workers_exhausted", Is: worker.ErrExhausted, Severity: Alarm, NotReady: true,
 		Headline: "no worker ID is left",
 		Meaning:  "Every worker ID is taken. The error says when the next one comes back. At a start: exit 5.",
 		Action:   "leafd worker list shows the holders. leafd worker release --force frees the worker ID of a host that is gone for good.",
 		Answer:   "workers_exhausted", RetryAfter: 30, Exit: ExitExhausted,
 	},
 	{
-		Code: WorkersClosed, Is: worker.ErrNoCluster, Severity: Alarm,
+		Code: "workers_closed", Is: worker.ErrNoCluster, Severity: Alarm,
 		Headline: "no new worker ID is given out",
 		Meaning:  "There is no cluster; or ZooKeeper lost data, and until the time in the error new daemons get no worker ID (exit 1). Daemons with a worker ID issue.",
 		Action:   "Start the daemons that had worker IDs: they put their cluster back. Once each is back or gone for good, run leafd cluster open. On a new ensemble run leafd cluster init.",
 		Answer:   "workers_closed", RetryAfter: 30,
 	},
 	{
-		Code: WorkerFenced, Is: worker.ErrFenced, Severity: Alarm, NotReady: true,
+		Code: "worker_fenced", Is: worker.ErrFenced, Severity: Alarm, NotReady: true,
 		Headline: "fenced: nothing is issued until a new life of the daemon begins",
 		Meaning:  "Another process has its data directory, its entry in ZooKeeper or its worker ID. Within seconds the daemon gets a worker ID again, and goes on.",
 		Action:   "Find the other process that the error names: two daemons may run on copies of one data directory.",
@@ -137,7 +118,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Action:   "Have NTP slew the clock instead of stepping it.",
 	},
 	{
-		Code: ClockJumped, Is: worker.ErrClockJumped, Severity: Alarm, NotReady: true,
+		Code: "clock_jumped", Is: worker.ErrClockJumped, Severity: Alarm, NotReady: true,
 		Headline: "the clock jumped ahead: snowflake IDs end at the ceiling recorded before",
 		Meaning:  "The machine's other clocks and the peers do not confirm the clock. IDs end at the ceiling recorded before.",
 		Action:   "Fix the clock; issuing resumes by itself. If the clock is right now, restart leafd.",
@@ -163,14 +144,14 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Answer:   "not_ready", RetryAfter: 3, Worker: notIssuing,
 	},
 	{
-		Code: PeersDisagree, Is: worker.ErrPeersDisagree, Severity: Alarm, NotReady: true,
+		Code: "peers_disagree", Is: worker.ErrPeersDisagree, Severity: Alarm, NotReady: true,
 		Headline: "most daemons have another time: not ready",
 		Meaning:  "Most daemons have another time. This one is not ready, and not in the list of live peers; IDs that it still issues are unique.",
 		Action:   "Compare with leafd clock check, and fix the clock that is wrong.",
 		Answer:   "clock_offset", Message: "most daemons have another time than this machine's clock", RetryAfter: 10, Worker: "not_ready",
 	},
 	{
-		Code: SegmentMark, Is: segment.ErrMark, Severity: Alarm, NotReady: true,
+		Code: "segment_mark", Is: segment.ErrMark, Severity: Alarm, NotReady: true,
 		Headline: "the data directory takes no record of used ranges: no new range is used",
 		Meaning:  "The data directory does not take the highest ID of a tag. No new range is used; what is in memory is served.",
 		Action:   freeDisk,
@@ -188,26 +169,26 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Answer:   "segment_unavailable", Message: "no range of this tag is in memory and none could be fetched", RetryAfter: 1,
 	},
 	{
-		Code: LeaseHalf, Is: worker.ErrLeaseHalf, Severity: Alarm,
+		Code: "lease_half_over", Is: worker.ErrLeaseHalf, Severity: Alarm,
 		Headline: "half of the lease has passed without ZooKeeper",
 		Meaning:  "ZooKeeper has taken no report for half of the lease. Issuing ends at the time in the error.",
 		Action:   "Bring ZooKeeper back before that time. Restart no daemon, and lose no data directory, until then.",
 	},
 	{
-		Code: RegistryUnreachable, Is: worker.ErrUnreachable, Severity: Alarm,
+		Code: "registry_unreachable", Is: worker.ErrUnreachable, Severity: Alarm,
 		Headline: "ZooKeeper takes no report",
 		Meaning:  "ZooKeeper takes no report. Daemons run and start by their local records; new ones do not start.",
 		Action:   "Bring ZooKeeper back before the --lease is over.",
 		Answer:   "registry_unavailable", Message: "the registry of workers can't be reached; IDs are issued without it", RetryAfter: 3,
 	},
 	{
-		Code: PeersUndecided, Is: worker.ErrPeersUndecided, Severity: Alarm,
+		Code: "peers_undecided", Is: worker.ErrPeersUndecided, Severity: Alarm,
 		Headline: "the clocks differ, and no majority says which are wrong: going on",
 		Meaning:  "Peers have another time, and no majority says which clocks are wrong. This daemon goes on.",
 		Action:   "Compare with leafd clock check on each machine, and fix the clock that is wrong.",
 	},
 	{
-		Code: PeersSilent, Is: worker.ErrPeersSilent, Severity: Alarm, Private: true,
+		Code: "peers_silent", Is: worker.ErrPeersSilent, Severity: Alarm, Private: true,
 		Headline: "no peer tells its clock: ours goes unchecked",
 		Meaning:  "No peer answers for its clock, so that this one is not checked.",
 		Action:   "Let the daemons reach each other's --advertise, and verify with leafd clock check.",
@@ -252,31 +233,31 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Action:   "Do as the error says.",
 	},
 	{
-		Code: SegmentRowMissing, Is: segment.ErrRowMissing, Severity: Warning,
+		Code: "segment_row_missing", Is: segment.ErrRowMissing, Severity: Warning,
 		Headline: "a fetch found no row: the tag has what is in memory",
 		Meaning:  "A tag has no row. It is served from memory until two passes over the table agree. No alarm, a line of the log.",
 		Action:   "Nothing if the tag was deleted. Else put the row back, above every ID ever issued.",
 	},
 	{
-		Code: SegmentTagsGone, Is: segment.ErrTagsGone, Severity: Alarm,
+		Code: "segment_tags_gone", Is: segment.ErrTagsGone, Severity: Alarm,
 		Headline: "the table shows none of the tags: they have what is in memory",
 		Meaning:  "The table was emptied, is being restored, or is another database's. The tags are served from memory.",
 		Action:   "Put the rows back, above every ID ever issued, or correct --mysql. If all tags were deleted on purpose, create one.",
 	},
 	{
-		Code: SegmentTables, Is: segment.ErrTablesDiffer, Severity: Alarm,
+		Code: "segment_tables_differ", Is: segment.ErrTablesDiffer, Severity: Alarm,
 		Headline: "this daemon and another one have different tables of segments",
 		Meaning:  "This daemon and the one that the error names have different databases under one root of ZooKeeper, or nodes of one whose writes arrive late. While ZooKeeper is away IDs repeat.",
 		Action:   "Give all daemons the same --mysql.",
 	},
 	{
-		Code: CertificateRefused, Is: ErrCertificateRefused, Severity: Alarm,
+		Code: "certificate_refused", Is: ErrCertificateRefused, Severity: Alarm,
 		Headline: "the changed certificate can't be used: the one before stays",
 		Meaning:  "Changed files of --tls-cert, --tls-key or --tls-client-ca can't be used. The previous certificate is still served.",
 		Action:   "Fix the files as the error says; they are taken within seconds.",
 	},
 	{
-		Code: CertificateExpiring, Is: ErrCertificateExpiring, Severity: Alarm,
+		Code: "certificate_expiring", Is: ErrCertificateExpiring, Severity: Alarm,
 		Headline: "the certificate ends soon, or has ended",
 		Meaning:  "The certificate of --tls-cert ends soon, or has ended, so that clients refuse it.",
 		Action:   "Replace the files of the certificate and its key.",

@@ -161,9 +161,9 @@ func New(cfg Config) (*Alarms, error) {
 		seen:   make(map[key]*sight),
 		quiet:  make(map[condition.Code]time.Duration),
 	}
-	for _, info := range condition.Codes() {
-		if info.Severity == condition.Alarm {
-			a.raised.WithLabelValues(string(info.Code))
+	for _, row := range condition.Rows() {
+		if row.Severity == condition.Alarm {
+			a.raised.WithLabelValues(string(row.Code))
 		}
 	}
 	for _, result := range []string{resultOK, resultFailed, resultDropped} {

@@ -96,7 +96,7 @@ func TestWebhookBody(t *testing.T) {
 	require.Equal(t, "application/json", s.last.Header.Get("Content-Type"))
 	require.Equal(t, "leafd/1.2.3", s.last.Header.Get("User-Agent"))
 
-	r.raise(condition.ClockJumped, "")
+	r.raise("clock_jumped", "")
 	eventually(t, func() bool { return r.delivered("ok") == 2 })
 	require.NotContains(t, s.bodies[1], "subject")
 	require.Zero(t, r.delivered("failed"))
@@ -180,7 +180,7 @@ func TestWebhookRetries(t *testing.T) {
 				stop := r.start()
 				defer stop()
 				before := time.Now()
-				r.raise(condition.ClockJumped, "")
+				r.raise("clock_jumped", "")
 				for r.delivered("ok")+r.delivered("failed") == 0 {
 					time.Sleep(50 * time.Millisecond)
 				}
@@ -216,7 +216,7 @@ func TestWebhookDown(t *testing.T) {
 	dead := proctest.DeadAddress(t)
 	r := newRig(t, func(c *Config) { c.Webhook = "http://user:pa55@" + dead + secretPath })
 	stop := r.start()
-	r.raise(condition.ClockJumped, "")
+	r.raise("clock_jumped", "")
 	stop()
 	require.Equal(t, 1, r.delivered("failed"))
 	require.Contains(t, r.lines.String(), "connection refused")
@@ -235,7 +235,7 @@ func TestWebhookRedirects(t *testing.T) {
 			})
 			r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
 			stop := r.start()
-			r.raise(condition.ClockJumped, "")
+			r.raise("clock_jumped", "")
 			stop()
 			require.EqualValues(t, 1, s.asked.Load())
 			require.Zero(t, target.asked.Load())
@@ -278,8 +278,8 @@ func TestWebhookAtTheStop(t *testing.T) {
 	t.Run("what is queued is delivered", func(t *testing.T) {
 		s := receive(t, nil)
 		r := newRig(t, func(c *Config) { c.Webhook = s.URL })
-		r.raise(condition.ClockRefused, "before Run")
-		r.raise(condition.ClockJumped, "before Run")
+		r.raise("clock_refused", "before Run")
+		r.raise("clock_jumped", "before Run")
 		r.start()()
 		require.Equal(t, []string{"clock_refused", "clock_jumped"}, s.codes(t))
 		require.Equal(t, 2, r.delivered("ok"))
@@ -291,7 +291,7 @@ func TestWebhookAtTheStop(t *testing.T) {
 		})
 		r := newRig(t, func(c *Config) { c.Webhook = s.URL })
 		stop := r.start()
-		r.raise(condition.ClockJumped, "")
+		r.raise("clock_jumped", "")
 		<-s.got
 		stop()
 		require.Equal(t, int64(2), s.asked.Load())
@@ -305,10 +305,10 @@ func TestWebhookAtTheStop(t *testing.T) {
 		r.client.Timeout = time.Minute
 		r.grace = 50 * time.Millisecond
 		stop := r.start()
-		r.raise(condition.ClockJumped, "under way")
+		r.raise("clock_jumped", "under way")
 		<-s.got
 		r.raise(condition.ClockBackwards, "queued")
-		r.raise(condition.PeersSilent, "queued")
+		r.raise("peers_silent", "queued")
 		stop()
 		close(s.hold)
 		require.Equal(t, 1, r.delivered("failed"))
@@ -332,7 +332,7 @@ func TestWebhookChanges(t *testing.T) {
 		take()
 	}
 	set(first.URL)
-	r.raise(condition.ClockJumped, "first")
+	r.raise("clock_jumped", "first")
 	<-first.got
 	_, err := r.PrepareWebhook("ftp://secret")
 	require.ErrorIs(t, err, ErrConfig)
@@ -342,7 +342,7 @@ func TestWebhookChanges(t *testing.T) {
 	eventually(t, func() bool { return r.delivered("ok") == 2 })
 	require.Equal(t, []string{"clock_jumped", "report_failing"}, second.codes(t))
 	set("")
-	r.raise(condition.PeersSilent, "there is none again")
+	r.raise("peers_silent", "there is none again")
 	stop()
 	require.Len(t, second.codes(t), 2)
 	require.EqualValues(t, 1, first.asked.Load())
