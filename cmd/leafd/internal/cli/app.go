@@ -29,10 +29,8 @@ type app struct {
 	// reloading is called when a reload begins, and what it returns when it has
 	// ended, regardless of the outcome; tests put their own here.
 	reloading func() (done func())
-	// inherited, notify and watchdog are what systemd gave to serve, as in daemon.Deps.
+	// inherited are the sockets that systemd gave to serve.
 	inherited map[string]net.Listener
-	notify    *daemon.Notifier
-	watchdog  time.Duration
 	// output and timeout are -o and --timeout of the command that runs.
 	output  outputForm
 	timeout time.Duration

@@ -40,12 +40,14 @@ func (a *app) storeCommand(cmd *cobra.Command, run func(ctx context.Context, cfg
 	return a.command(cmd, run, slices.Concat(more, settings.ConnectionNames(), []string{"data-dir", "mysql", "mysql-password-file", "mysql-tls-ca"})...)
 }
 
-// withStore calls fn with the store that cfg names; none is made.
-func (a *app) withStore(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, store segment.Admin) error) (err error) {
+// withStore calls fn with the store that cfg names, and the guard of its segments, nil without
+// ZooKeeper; no store is made.
+func (a *app) withStore(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, store segment.Admin, guard *zkreg.Guard) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	kept := cfg.Store(false)
-	if kept.Local() && len(cfg.ZooKeeper.Servers) == 0 { // as a start
+	alone := len(cfg.ZooKeeper.Servers) == 0
+	if kept.Local() && alone { // as a start
 		if err := cache.CheckSegments(cfg.DataDir); err != nil {
 			return err
 		}
@@ -58,36 +60,41 @@ func (a *app) withStore(ctx context.Context, cfg settings.Config, fn func(ctx co
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return fn(ctx, store)
+	if alone {
+		return fn(ctx, store, nil)
+	}
+	guard, err := zkreg.OpenGuard(cfg.ZKConfig(a.Clock)) // it connects in the background
+	if err != nil {
+		return fmt.Errorf("opening the guard of the segments: %w", err)
+	}
+	defer func() { err = errors.Join(err, guard.Close()) }()
+	return fn(ctx, store, guard)
 }
 
 // withTable is withStore for a change that deleted-mark-stays is about. A store in --data-dir is one
 // daemon's own, with its marks beside it. Of a database that daemons share ZooKeeper alone
 // knows what they have used: the marks that are here may be of one of them, or of none.
 func (a *app) withTable(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, t *segment.Table) error) error {
-	return a.withStore(ctx, cfg, func(ctx context.Context, store segment.Admin) error {
+	return a.withStore(ctx, cfg, func(ctx context.Context, store segment.Admin, guard *zkreg.Guard) error {
 		local := cfg.Store(false).Local()
 		return withMarks(cfg, local, func(marks *sqlstore.HighWater) error {
-			return a.cluster(cfg, storeTimeout).WithGuard(func(guard *zkreg.Guard) error {
-				t := &segment.Table{Admin: store, Patience: storeTimeout / 2}
-				if guard != nil {
-					t.Guard = guard
-				}
-				if marks != nil {
-					t.Marks = marks
-				}
+			t := &segment.Table{Admin: store, Patience: storeTimeout / 2}
+			if guard != nil {
+				t.Guard = guard
+			}
+			t.Known = func(context.Context, string) (high int64, all bool, err error) { return 0, local, nil }
+			if marks != nil {
+				t.Marks = marks
 				t.Known = func(ctx context.Context, tag string) (high int64, all bool, err error) {
-					if marks != nil {
-						err = marks.Marks(ctx, func(name string, mark int64) {
-							if name == tag {
-								high = mark
-							}
-						})
-					}
+					err = marks.Marks(ctx, func(name string, mark int64) {
+						if name == tag {
+							high = mark
+						}
+					})
 					return high, local, err
 				}
-				return fn(ctx, t)
-			})
+			}
+			return fn(ctx, t)
 		})
 	})
 }

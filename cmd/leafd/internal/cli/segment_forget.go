@@ -47,29 +47,27 @@ again, it may repeat IDs that it gave before.`,
 		if prefix == "" {
 			chosen = func(tag string) bool { return tag == args[0] }
 		}
-		return a.withStore(ctx, cfg, func(bounded context.Context, store segment.Admin) error {
+		return a.withStore(ctx, cfg, func(bounded context.Context, store segment.Admin, guard *zkreg.Guard) error {
 			return withMarks(cfg, true, func(marks *sqlstore.HighWater) error {
-				return a.cluster(cfg, storeTimeout).WithGuard(func(guard *zkreg.Guard) error {
-					f := forgetting{guard: guard, marks: marks, highs: map[string]int64{}}
-					if err := f.find(bounded, store, chosen); err != nil {
-						return err
-					}
-					if prefix == "" && f.inTable > 0 {
-						return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", args[0])
-					}
-					if err := f.forget(ctx); err != nil {
-						return err
-					}
-					list, said := []ForgottenJSON{}, [][]string{{"FORGOTTEN", "HIGH"}}
-					for _, tag := range slices.Sorted(maps.Keys(f.highs)) {
-						list = append(list, ForgottenJSON{tag, Decimal(f.highs[tag])})
-						said = append(said, []string{tag, Decimal(f.highs[tag])})
-					}
-					if len(list) == 0 {
-						return a.show(list, sentence("Nothing is kept of such a deleted tag."))
-					}
-					return a.show(list, table(said))
-				})
+				f := forgetting{guard: guard, marks: marks, highs: map[string]int64{}}
+				if err := f.find(bounded, store, chosen); err != nil {
+					return err
+				}
+				if prefix == "" && f.inTable > 0 {
+					return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", args[0])
+				}
+				if err := f.forget(ctx); err != nil {
+					return err
+				}
+				list, said := []ForgottenJSON{}, [][]string{{"FORGOTTEN", "HIGH"}}
+				for _, tag := range slices.Sorted(maps.Keys(f.highs)) {
+					list = append(list, ForgottenJSON{tag, Decimal(f.highs[tag])})
+					said = append(said, []string{tag, Decimal(f.highs[tag])})
+				}
+				if len(list) == 0 {
+					return a.show(list, sentence("Nothing is kept of such a deleted tag."))
+				}
+				return a.show(list, table(said))
 			})
 		})
 	})

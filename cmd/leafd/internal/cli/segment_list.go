@@ -24,7 +24,7 @@ func (a *app) segmentListCmd() *cobra.Command {
 that a daemon takes. With --zk also which daemon fetched the last range, and when. Times are UTC.`,
 		Example: "  leafd segment list --data-dir /var/lib/leafd -o json",
 	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
-		return a.withStore(ctx, cfg, func(ctx context.Context, store segment.Admin) error {
+		return a.withStore(ctx, cfg, func(ctx context.Context, store segment.Admin, guard *zkreg.Guard) error {
 			rows, err := store.List(ctx)
 			if err != nil {
 				return err
@@ -34,17 +34,16 @@ that a daemon takes. With --zk also which daemon fetched the last range, and whe
 				list[i] = rowJSON(row)
 			}
 			header := []string{"TAG", "MAX_ID", "STEP", "UPDATED", "DESCRIPTION"}
-			guarded := len(cfg.ZooKeeper.Servers) > 0
-			if guarded {
+			if guard != nil {
 				header = append(header, "FETCHED_BY", "FETCHED")
-				if err := a.cluster(cfg, storeTimeout).WithGuard(func(guard *zkreg.Guard) error { return fetchedLast(ctx, guard, list) }); err != nil {
+				if err := fetchedLast(ctx, guard, list); err != nil {
 					a.warn([]string{"ZooKeeper doesn't tell which daemons fetched last: " + err.Error()})
 				}
 			}
 			lines := [][]string{header}
 			for i, row := range rows {
 				line := []string{row.Tag, Decimal(row.MaxID), Decimal(row.Step), updated(row, time.DateTime), row.Description}
-				if guarded {
+				if guard != nil {
 					line = append(line, list[i].FetchedBy, list[i].FetchedAt)
 				}
 				lines = append(lines, line)

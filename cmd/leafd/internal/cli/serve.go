@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
@@ -54,14 +53,21 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 			return err
 		}
 		a.fatal = &log
-		if err := a.joinSystemd(log); err != nil {
+		notify, watchdog, err := daemon.SystemNotifier(log)
+		if err != nil {
 			return err
+		}
+		if a.reloading == nil {
+			a.reloading = notify.Reloading
 		}
 		reload := daemon.NewReloader(cfg)
 		reload.Load = func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) }
 		reload.Log, reload.Told, reload.Values = log, a.reloading, values
 		reload.Join("log", level.Prepare)
-		return a.serve(cmd.Context(), cfg, reload)
+		return a.serve(cmd.Context(), cfg, daemon.Deps{
+			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: reload,
+			Inherited: a.inherited, Notify: notify, Watchdog: watchdog,
+		})
 	}
 	return cmd
 }
@@ -75,25 +81,19 @@ var errSecondSignal = errors.New("ended at once by a second signal; a clean stop
 
 // serve runs the daemon and stops it at the first signal. At the second, sameStop later or
 // more, it returns although the daemon has not: main ends the process then.
-func (a *app) serve(ctx context.Context, cfg settings.Config, reload *daemon.Reloader) error {
-	log := reload.Log
+func (a *app) serve(ctx context.Context, cfg settings.Config, deps daemon.Deps) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	sighup := make(chan os.Signal, 1) // one more is enough, however many come
 	signal.Notify(sighup, syscall.SIGHUP)
 	defer signal.Stop(sighup)
-	go reload.Run(ctx, sighup)
+	go deps.Reload.Run(ctx, sighup)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
 
 	ended := make(chan error, 1)
-	go func() {
-		ended <- a.daemon(ctx, cfg, daemon.Deps{
-			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: reload,
-			Inherited: a.inherited, Notify: a.notify, Watchdog: a.watchdog,
-		})
-	}()
+	go func() { ended <- a.daemon(ctx, cfg, deps) }()
 	stopping, since := false, time.Duration(0)
 	for {
 		select {
@@ -101,27 +101,14 @@ func (a *app) serve(ctx context.Context, cfg settings.Config, reload *daemon.Rel
 			return err
 		case sig := <-signals:
 			now := a.Clock.Mono()
-			if stopping && now-since >= sameStop {
+			switch {
+			case !stopping:
+				stopping, since = true, now
+				deps.Log.Info().Str("signal", sig.String()).Msg("stopping; a second signal ends the process at once")
+				stop()
+			case now-since >= sameStop:
 				return errSecondSignal
 			}
-			if stopping {
-				continue
-			}
-			stopping, since = true, now
-			log.Info().Str("signal", sig.String()).Msg("stopping; a second signal ends the process at once")
-			stop()
 		}
 	}
-}
-
-// joinSystemd takes over the variables of systemd; log gets the failures to reach it.
-func (a *app) joinSystemd(log zerolog.Logger) error {
-	var err error
-	if a.notify, a.watchdog, err = daemon.SystemNotifier(log); err != nil {
-		return err
-	}
-	if a.reloading == nil {
-		a.reloading = a.notify.Reloading
-	}
-	return nil
 }
