@@ -51,51 +51,45 @@ func (p *Patient) Run(ctx context.Context) []Result { return run(ctx, p.checks()
 // them.
 func (p *Patient) checks() []check {
 	dir := dataDir{path: p.Cfg.DataDir, only: p.onlyMemory(), clock: p.Clock}
-	checks := []check{
-		{name: "listeners", run: p.listeners},
-		{name: "advertise", run: p.advertise},
-		{name: "access", run: p.access},
-		{name: "data-dir", run: dir.check},
-		{name: "data-lock", run: p.lock},
-	}
-	if p.Cfg.Segment.On {
-		checks = append(checks, check{name: "marks", run: p.marks})
-		if p.Cfg.Store(false).Local() {
-			checks = append(checks, check{name: "segments", run: p.sqlite})
+	snowflakes, registry := p.Cfg.Snowflake.On, len(p.Cfg.ZooKeeper.Servers) > 0
+	local, database := p.Cfg.Segment.On && p.Cfg.Store(false).Local(), p.Cfg.Segment.On && !p.Cfg.Store(false).Local()
+	var checks []check
+	for _, c := range []struct {
+		wanted bool
+		name   string
+		run    func(ctx context.Context, r *report)
+	}{
+		{true, "listeners", p.listeners},
+		{true, "advertise", p.advertise},
+		{true, "access", p.access},
+		{true, "data-dir", dir.check},
+		{true, "data-lock", p.lock},
+		{p.Cfg.Segment.On, "marks", p.marks},
+		{local, "segments", p.sqlite},
+		{snowflakes, "record", p.record},
+		{snowflakes && registry, "zookeeper", p.servers},
+		{snowflakes && registry, "zk-node", p.node},
+		{snowflakes && registry, "zk-rights", p.rights},
+		{snowflakes && registry, "peers", p.peers},
+		{snowflakes && !registry, "zookeeper", p.standalone},
+		{snowflakes, "layout", p.layout},
+		{!snowflakes && registry && database, "zookeeper", p.servers}, // it guards the segments
+		{database, "mysql", p.mysql},                                  // behind what a start needs: a daemon goes on without
+		{true, "ntp", p.ntp},
+		{true, "open-files", p.openFiles},
+		{true, "alarm-webhook", p.webhook},
+		{true, "tls-cert", p.certificates},
+	} {
+		if c.wanted {
+			checks = append(checks, check{c.name, p.Timeout, c.run})
 		}
-	}
-	if p.Cfg.Snowflake.On {
-		checks = append(checks, check{name: "record", run: p.record})
-		if len(p.Cfg.ZooKeeper.Servers) > 0 {
-			checks = append(checks,
-				check{name: "zookeeper", run: p.servers},
-				check{name: "zk-node", run: p.node},
-				check{name: "zk-rights", run: p.rights},
-				check{name: "peers", run: p.peers},
-			)
-		} else {
-			checks = append(checks, check{name: "zookeeper", run: func(_ context.Context, r *report) {
-				r.OK("zookeeper", "standalone, worker ID %d: nothing checks that no other daemon has it", p.Cfg.Snowflake.WorkerID)
-			}})
-		}
-		checks = append(checks, check{name: "layout", run: p.layout})
-	}
-	if p.Cfg.Segment.On && !p.Cfg.Store(false).Local() { // behind what a start needs: a daemon goes on without
-		if !p.Cfg.Snowflake.On && len(p.Cfg.ZooKeeper.Servers) > 0 { // it guards the segments
-			checks = append(checks, check{name: "zookeeper", run: p.servers})
-		}
-		checks = append(checks, check{name: "mysql", run: p.mysql})
-	}
-	checks = append(checks,
-		check{name: "ntp", run: p.ntp},
-		check{name: "open-files", run: p.openFiles},
-		check{name: "alarm-webhook", run: p.webhook},
-		check{name: "tls-cert", run: p.certificates},
-	)
-	for i := range checks {
-		checks[i].limit = p.Timeout
 	}
 	return checks
+}
+
+// standalone says what nothing checks.
+func (p *Patient) standalone(_ context.Context, r *report) {
+	r.OK("zookeeper", "standalone, worker ID %d: nothing checks that no other daemon has it", p.Cfg.Snowflake.WorkerID)
 }
 
 // access reports what a daemon trusts and others may write.
