@@ -32,7 +32,7 @@ type app struct {
 	// inherited are the sockets that systemd gave to serve.
 	inherited map[string]net.Listener
 	// output and timeout are -o and --timeout of the command that runs.
-	output  outputForm
+	output  string
 	timeout time.Duration
 	// started tells that a command's own code was reached: what fails before
 	// it is the command line.
@@ -80,7 +80,7 @@ service reads; --config= reads no file.
 	root.Version = a.thisBuild().Version
 	root.SilenceErrors = true
 	root.SilenceUsage = true
-	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
+	root.PersistentPreRunE = a.begin
 	// Never nil: cobra would read os.Args instead.
 	root.SetArgs(append([]string{}, a.Args...))
 	root.SetOut(a.Stdout)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
 // Forms of output.
@@ -23,47 +23,26 @@ const (
 
 // outputFlag adds -o, which is for people or for programs.
 func (a *app) outputFlag(cmd *cobra.Command) {
-	a.output = outputText
-	cmd.Flags().VarP(&a.output, "output", "o", "form of the output: text or json")
+	cmd.Flags().StringVarP(&a.output, "output", "o", outputText, "form of the output: text or json")
 	takes(cmd.Flags(), "output", outputText, outputJSON)
 }
 
-// outputForm is a form of output as a flag.
-type outputForm string
-
-func (f *outputForm) String() string { return string(*f) }
-
-func (f *outputForm) Set(form string) error {
-	if form != outputText && form != outputJSON {
-		return errors.New("want text or json")
-	}
-	*f = outputForm(form)
-	return nil
-}
-
-func (*outputForm) Type() string { return "string" }
-
 // timeoutFlag adds --timeout, 10s where it isn't given.
 func (a *app) timeoutFlag(cmd *cobra.Command, usage string) {
-	a.timeout = 10 * time.Second
-	cmd.Flags().Var((*timeout)(&a.timeout), "timeout", usage)
+	cmd.Flags().DurationVar(&a.timeout, "timeout", 10*time.Second, usage)
 }
 
-// timeout is a time-out as a flag: within none nothing can be asked.
-type timeout time.Duration
-
-func (t *timeout) String() string { return time.Duration(*t).String() }
-
-func (t *timeout) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("want a time such as 10s, more than 0s")
+// begin checks -o and --timeout: the command's own code is reached.
+func (a *app) begin(*cobra.Command, []string) error {
+	a.started = true
+	switch {
+	case a.output != outputText && a.output != outputJSON:
+		return settings.Usagef("--output is %q: want text or json", a.output)
+	case a.timeout <= 0:
+		return settings.Usagef("--timeout is %s: want a time such as 10s, more than 0s", a.timeout)
 	}
-	*t = timeout(d)
 	return nil
 }
-
-func (*timeout) Type() string { return "duration" }
 
 // show prints v for programs, or text for people.
 func (a *app) show(v any, text func(w io.Writer) error) error {

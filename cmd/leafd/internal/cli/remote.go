@@ -90,20 +90,19 @@ func (r *remote) get(ctx context.Context, target string) ([]byte, error) {
 			return nil, settings.Usagef("--token-file %s: %w", r.token, err)
 		}
 	}
-	text, refusal, err := r.ask(ctx, target, token)
-	return text, errors.Join(refusal, err)
+	return r.ask(ctx, target, token)
 }
 
-// ask is get with the bearer of token, if any. It returns the body of any answer; refusal is one that
-// is not 2xx.
-func (r *remote) ask(ctx context.Context, target, token string) (text []byte, refusal, err error) {
+// ask is get with the bearer of token, if any. With the error of an answer that is not 2xx it returns
+// the body.
+func (r *remote) ask(ctx context.Context, target, token string) ([]byte, error) {
 	base, client, err := r.client()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+target, nil)
 	if err != nil {
-		return nil, nil, settings.Usagef("--url: %w", err)
+		return nil, settings.Usagef("--url: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
 	if token != "" {
@@ -111,17 +110,17 @@ func (r *remote) ask(ctx context.Context, target, token string) (text []byte, re
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, nil, r.unreachable(err)
+		return nil, r.unreachable(err)
 	}
 	defer response.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(response.Body, maxRemoteBytes))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxRemoteBytes))
 	if err != nil {
-		return nil, nil, fmt.Errorf("the daemon's answer broke off: %w", err)
+		return nil, fmt.Errorf("the daemon's answer broke off: %w", err)
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		refusal = refused(response.Status, text)
+		err = refused(response.Status, text)
 	}
-	return text, refusal, nil
+	return text, err
 }
 
 // unreachable says what to do about a daemon that can't be reached.
