@@ -30,6 +30,8 @@ TEST_TIMEOUT  ?= 15m
 # Tests at once in a package. Most of them wait, for a claim to settle, a lease, a server: as many as there are processors leave these idle.
 TEST_PARALLEL ?= 6
 TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)
+# Without the profile, with which all that leafd links is compiled once more; without vet, which lint runs over all of it.
+TEST_FLAGS    := -count=1 -pgo=off -vet=off -parallel=$(TEST_PARALLEL)
 RACE_TIMEOUT  ?= 25m
 CLIENT        := github.com/leafd/leafd/client# a module of its own
 RACE_PACKAGES ?= ./... $(CLIENT)
@@ -102,12 +104,12 @@ deps-spec: ## install what the models are checked with and the machine lacks (sp
 
 .PHONY: test
 test: deps ## the tests, on servers of their own, but for those that take minutes
-	cd test/bench && go test -count=1 -timeout=$(TEST_TIMEOUT) ./...
-	TMPDIR=$(TEST_TMPDIR) go test -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./... $(CLIENT)
+	cd test/bench && go test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) ./...
+	TMPDIR=$(TEST_TMPDIR) go test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./... $(CLIENT)
 
 .PHONY: test-all
 test-all: deps-long test ## all tests
-	TMPDIR=$(TEST_TMPDIR) go test -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
+	TMPDIR=$(TEST_TMPDIR) go test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
 
 .PHONY: test-mysql
 test-mysql: ## the tests of the database on MySQL instead of MariaDB, Debian's package of it unpacked into bin/tools
@@ -135,7 +137,7 @@ test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a
 
 .PHONY: race
 race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... and RACE_RUN=TestGuard for some
-	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race -count=1 -parallel=$(TEST_PARALLEL) -timeout=$(RACE_TIMEOUT) -run='$(RACE_RUN)' -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
+	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race $(TEST_FLAGS) -timeout=$(RACE_TIMEOUT) -run='$(RACE_RUN)' -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
 
 .PHONY: lint
 lint: ## go vet, golangci-lint with gofumpt

@@ -30,8 +30,8 @@ func buildLeafd() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "leafd")
-	// Without the profile: a build with it takes a minute more.
-	out, err := exec.Command("go", "build", "-pgo=off", "-o", path, "github.com/leafd/leafd/cmd/leafd").CombinedOutput()
+	// Without the profile, with which a build takes a minute more, and without symbols, as tests are linked.
+	out, err := exec.Command("go", "build", "-pgo=off", "-ldflags=-s -w", "-o", path, "github.com/leafd/leafd/cmd/leafd").CombinedOutput()
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("%w\n%s", err, out), os.RemoveAll(dir))
 	}
