@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,7 +70,7 @@ func TestNothingDestroysACluster(t *testing.T) {
 	var daemons []*child
 	for _, proxy := range []*zookeepertest.Proxy{gap, gap, missing} {
 		m := c.behind(proxy, brisk()...)
-		m.peers = 500 * tick
+		m.peers = 5 * time.Second
 		machines, daemons = append(machines, m), append(daemons, m.ready())
 	}
 	for _, m := range machines {

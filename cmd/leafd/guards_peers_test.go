@@ -104,7 +104,7 @@ func TestOneWrongPeerAndTheEstimators(t *testing.T) {
 	wrong.peers = time.Hour // it doesn't look
 	l := wrong.ready(often(tune("MaxForwardStep", "2m"))...)
 	wrong.step(time.Minute)
-	require.Eventually(t, func() bool { return g.entry(wrong).Timestamp > healthy.now().Add(50*time.Second) }, eventually, time.Millisecond)
+	require.Eventually(t, func() bool { return g.entry(wrong).Timestamp > healthy.now().Add(50*time.Second) }, eventually, 10*time.Millisecond)
 	l.awaitStatus("/readyz", http.StatusOK)
 
 	mean := []string{"--clock-estimator", "mean"}
@@ -155,7 +155,7 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	require.InDelta(t, -1600, *a.Estimate, 600)
 	began := ld.count()
 	at := g.entry(m).Timestamp
-	require.Eventually(t, func() bool { return ld.count() > began+200 && g.entry(m).Timestamp > at }, eventually, time.Millisecond)
+	require.Eventually(t, func() bool { return ld.count() > began+200 && g.entry(m).Timestamp > at }, eventually, 10*time.Millisecond)
 	ld.note(func() {
 		require.Empty(t, ld.refused, "its IDs are good")
 		require.Zero(t, ld.failed)
@@ -314,7 +314,7 @@ func TestPeersOfTheFile(t *testing.T) {
 	m, proxy := g.behindProxy()
 	l := m.ready(often()...)
 	id := l.info().ID
-	require.Eventually(t, func() bool { return len(g.record(m).Peers) == 2 }, eventually, time.Millisecond)
+	require.Eventually(t, func() bool { return len(g.record(m).Peers) == 2 }, eventually, 10*time.Millisecond)
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.ElementsMatch(t, peers, g.record(m).Peers)
 	proxy.Down(t)

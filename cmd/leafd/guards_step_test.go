@@ -96,7 +96,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 		require.Eventually(t, func() bool { return c.ld.count() > began+100 }, eventually, time.Millisecond)
 		// Reports go on, with the clock as it is now.
 		at := c.m.now()
-		require.Eventually(t, func() bool { return c.entry(c.m).Timestamp > at }, eventually, time.Millisecond)
+		require.Eventually(t, func() bool { return c.entry(c.m).Timestamp > at }, eventually, 10*time.Millisecond)
 		require.Equal(t, "live", c.l.info().State)
 		require.Equal(t, 1, c.l.alarms("clock_backwards"))
 		require.Zero(t, c.l.alarms("clock_jumped"), "to be set right is no jump")
@@ -142,7 +142,7 @@ func TestJumpAheadInACluster(t *testing.T) {
 			require.Equal(t, "not_issuing", l.info().State)
 			limit := m.now().Add(-time.Hour + 5*time.Second)
 			before := g.entry(m).version
-			require.Eventually(t, func() bool { return g.entry(m).version > before }, eventually, time.Millisecond, "reports, but not of the jump")
+			require.Eventually(t, func() bool { return g.entry(m).version > before }, eventually, 10*time.Millisecond, "reports, but not of the jump")
 			for range 2 {
 				e, r := g.entry(m), g.record(m)
 				require.Less(t, max(e.Timestamp, e.Ceiling, r.Timestamp, r.Ceiling), limit)

@@ -221,7 +221,7 @@ func (g *guards) run(m *machine, args ...string) clitest.Outcome {
 // awaitCode waits until path is refused with code.
 func (l *child) awaitCode(path, code string) {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.mustGet(path).code() == code }, eventually, 5*time.Millisecond, "%s refused with %q", path, code)
+	require.Eventually(l.t, func() bool { return l.mustGet(path).code() == code }, eventually, 20*time.Millisecond, "%s refused with %q", path, code)
 }
 
 // alarms returns how often an alarm was raised.

@@ -221,7 +221,7 @@ func (m *machine) ready(args ...string) *child {
 // awaitLog waits for a line that has all of parts.
 func (l *child) awaitLog(parts ...string) {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.hasLogged(parts...) }, eventually, 5*time.Millisecond, "log line with %q", parts)
+	require.Eventually(l.t, func() bool { return l.hasLogged(parts...) }, eventually, 10*time.Millisecond, "log line with %q", parts)
 }
 
 func (l *child) hasLogged(parts ...string) bool { return l.Logged(parts...) > 0 }
@@ -316,7 +316,7 @@ func (l *child) awaitStatus(path string, status int) answer {
 		a, err := l.get(path)
 		got = a
 		return err == nil && a.status == status
-	}, eventually, 5*time.Millisecond, "%s with status %d", path, status)
+	}, eventually, 20*time.Millisecond, "%s with status %d", path, status)
 	return got
 }
 
@@ -364,16 +364,17 @@ func (ld *load) start(l *child, clients int, paths []string) *load {
 func (ld *load) client(l *child, path string, me int) {
 	client := http.Client{Timeout: eventually, Transport: &http.Transport{DisableKeepAlives: ld.fresh}}
 	defer client.CloseIdleConnections()
+	pause := time.NewTicker(2 * time.Millisecond) // the daemons get the processors, too
+	defer pause.Stop()
 	for {
 		select {
 		case <-ld.stopping:
 			return
-		default:
+		case <-pause.C:
 		}
 		res, err := client.Get(l.url + path)
 		if err != nil {
 			ld.note(func() { ld.failed++ })
-			time.Sleep(time.Millisecond)
 			continue
 		}
 		body, err := io.ReadAll(res.Body)

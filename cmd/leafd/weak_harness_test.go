@@ -60,7 +60,7 @@ func (c *cluster) behind(proxy *zookeepertest.Proxy, args ...string) *machine {
 // How long a test waits for a condition, and how often it checks.
 const (
 	eventually = 60 * time.Second
-	tick       = 10 * time.Millisecond
+	tick       = 50 * time.Millisecond
 )
 
 // Codes of alarms.
@@ -131,8 +131,7 @@ func (l *child) awaitBack() {
 }
 
 // traffic is what the clients of several daemons ask for, all the while that
-// something happens to ZooKeeper. Unlike load it pauses between requests, so that
-// the servers get the processor too, and keeps how long each answer took.
+// something happens to ZooKeeper. Unlike load it keeps how long each answer took.
 type traffic struct {
 	t        *testing.T
 	stopping chan struct{}
