@@ -16,16 +16,20 @@ BINARY  ?= bin/leafd
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
 
 # What `make test` leaves to `make test-all`: browsers, builds of leafd with its profile
-# or as a mutant, whole rigs, and what keeps three daemons and ZooKeeper under load for
-# more than a quarter of a minute. A test that is not named here is run by `make test`.
+# or as a mutant, whole rigs, other programs (promtool, Redis and its drivers, systemd's),
+# and what keeps three daemons and ZooKeeper under load for more than a quarter of a minute.
+# A test that is not named here is run by `make test`. Tests whose drivers take long to
+# compile (Chromium's, Redis') are in files with the build tag long.
 LONG_TESTS    := TestDashboard|TestDashboardOfTwoHundredDaemons|TestDashboardSaysWhatIsWrong|TestDashboardIsClosedToOtherPages|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestSoak|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
 LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
 LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestMalformedRequests|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
 LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports|TestReleasedProcesses
 LONG_TESTS    := $(LONG_TESTS)|TestRestoredBeforeARelease|TestClaimBeyondTheLayoutHidesNoLoss|TestRestartedTwiceSinceTheBackup|TestRestoredBeforeASuccession|TestRestoredBeforeTheLongestLease
 LONG_TESTS    := $(LONG_TESTS)|TestFiftyDaemonsOnOneTag|TestRootMadeByAClockAhead|TestClaimSettlesForTheLongestSession|TestClockJumpsWhileAClaimSettles
+LONG_TESTS    := $(LONG_TESTS)|TestNewcomerBeforeTheSurvivors|TestWayBackFromAWrongInit|TestColdTags|TestClientsHoldNoMoreThanTheirShare
+LONG_TESTS    := $(LONG_TESTS)|TestPrograms|TestRedisClients|TestTranscriptsAreOfRedis|TestPromtool|TestSystemdSocketActivate
 LONG_TESTS    := $(LONG_TESTS)|TestStates|TestExplore|TestExploreWithoutARule|TestExploreAnotherAction
-LONG_PACKAGES := ./cmd/... ./server ./worker ./zkreg ./deploy/package ./test/...
+LONG_PACKAGES := ./cmd/... ./server ./server/resp ./worker ./zkreg ./deploy/package ./test/...
 TEST_TIMEOUT  ?= 15m
 # Tests at once in a package. Most of them wait, for a claim to settle, a lease, a server: as many as there are processors leave these idle.
 TEST_PARALLEL ?= 6
@@ -35,8 +39,8 @@ TEST_FLAGS    := -count=1 -pgo=off -vet=off -parallel=$(TEST_PARALLEL)
 RACE_TIMEOUT  ?= 25m
 CLIENT        := github.com/leafd/leafd/client# a module of its own
 RACE_PACKAGES ?= ./... $(CLIENT)
-# Without the race detector alone: the tests that take minutes, a bound of memory (of which the detector has its own), and every damage of a record (26 s in one goroutine).
-RACE_SKIP     ?= $(LONG_TESTS)|TestEveryChangeIsFoundOut|TestClientsHoldNoMoreThanTheirShare
+# Without the race detector alone: the tests that take minutes, and every damage of a record (26 s in one goroutine).
+RACE_SKIP     ?= $(LONG_TESTS)|TestEveryChangeIsFoundOut
 FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h
 SOAK_RATE     ?= 50000
@@ -71,7 +75,7 @@ cluster: deps build ## ZooKeeper, MariaDB and three daemons until Ctrl-C, to kil
 .PHONY: screenshots
 screenshots: deps-long ## take the pictures of docs/DASHBOARD.md again
 	mkdir -p docs/dashboard
-	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs/dashboard go test -count=1 -run '^TestDashboard$$' ./cmd/leafd
+	LEAFDTEST_SCREENSHOTS=$(CURDIR)/docs/dashboard go test -tags=long -count=1 -run '^TestDashboard$$' ./cmd/leafd
 
 .PHONY: api
 api: ## write /openapi.json, the list of GET / and the lists of docs/API.md again, from server/api_test.go; part of docs
@@ -109,7 +113,7 @@ test: deps ## the tests, on servers of their own, but for those that take minute
 
 .PHONY: test-all
 test-all: deps-long test ## all tests
-	TMPDIR=$(TEST_TMPDIR) go test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
+	TMPDIR=$(TEST_TMPDIR) go test -tags=long $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) -run='^($(LONG_TESTS))$$' $(LONG_PACKAGES)
 
 .PHONY: test-mysql
 test-mysql: ## the tests of the database on MySQL instead of MariaDB, Debian's package of it unpacked into bin/tools
@@ -141,7 +145,7 @@ race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/..
 
 .PHONY: lint
 lint: ## go vet, golangci-lint with gofumpt
-	go vet ./...
+	go vet -tags=long ./...
 	cd test/bench && go vet ./...
 	cd client && go vet ./...
 	linter=$$(scripts/golangci-lint.sh) && "$$linter" run ./... && cd test/bench && "$$linter" run ./... && cd ../../client && "$$linter" run ./...

@@ -5,10 +5,10 @@
 #
 #   test   MariaDB's and ZooKeeper's servers, the Java runtime of the latter, and
 #          libfaketime, which gives it another time;
-#          the tests start their own in temporary directories; promtool;
-#          Redis, its shell and its load
-#   long   what the tests that take minutes need beside that: Chromium, what reads the
-#          packages, and what gives each daemon of a chaos run a network
+#          the tests start their own in temporary directories
+#   long   what the tests that take minutes need beside that: Chromium, promtool, Redis,
+#          its shell and its load, systemd's tools, what reads the packages, and what
+#          gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
 #   spec   spin, which checks the models, and the C compiler that it needs
 #   bench  wrk, which makes the load; redis-server, to compare with
@@ -44,14 +44,12 @@ need_file() {
 for group; do
   case "$group" in
     test)
-      need mariadb-server mariadbd mariadb-install-db
+      # Not the package mariadb-server, which makes a database and a service (130 MB).
+      need mariadb-server-core mariadbd mariadb-install-db
+      need mariadb-client-core my_print_defaults # for the latter
       need default-jre-headless java
-      need prometheus promtool
-      need systemd systemd-socket-activate
       need dpkg dpkg
       need util-linux nsenter
-      need redis-server redis-server
-      need redis-tools redis-cli redis-benchmark
       compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1' >/dev/null || need_file libfaketime "/usr/lib/$(uname -m)-linux-gnu/faketime/libfaketimeMT.so.1"
       # Not the package zookeeper, which brings a desktop (66 MB). Elsewhere ZooKeeper's own release will do: its directory lib.
       if [[ -z "${ZOOKEEPER_LIB:-}" ]]; then
@@ -59,7 +57,10 @@ for group; do
       fi
       ;;
     long)
-      need systemd systemd-analyze
+      need prometheus promtool
+      need redis-server redis-server
+      need redis-tools redis-cli redis-benchmark
+      need systemd systemd-analyze systemd-socket-activate
       need dpkg dpkg-deb
       need rpm rpm
       need groff-base groff
@@ -81,7 +82,8 @@ for group; do
     java)
       need maven mvn
       need default-jdk-headless javac
-      need mariadb-server mariadbd mariadb-install-db
+      need mariadb-server-core mariadbd mariadb-install-db
+      need mariadb-client-core my_print_defaults
       ;;
     *)
       echo "usage: $0 test|long|race|spec|bench|java..." >&2
@@ -140,7 +142,7 @@ if ! install; then
 fi
 
 # Nor shall the service start with the machine: only the tests asked for it.
-for service in mariadb-server:mariadb prometheus:prometheus redis-server:redis-server; do
+for service in prometheus:prometheus redis-server:redis-server; do
   if [[ " ${packages[*]} " == *" ${service%:*} "* ]] && command -v systemctl >/dev/null; then
     as_root systemctl disable "${service#*:}.service"
   fi

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/doctest"
 )
@@ -196,11 +198,6 @@ func checkUsed(t *testing.T, page scraped) {
 
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("runs promtool")
-	}
-	require.Contains(t, promtool(t, "", "check", "rules", alertsFile), "SUCCESS")
-	require.Contains(t, promtool(t, "", "test", "rules", alertsTestFile), "SUCCESS")
 	tested := readFile(t, alertsTestFile)
 	seen := map[string]bool{}
 	for _, r := range alertRules(t) {
@@ -273,12 +270,25 @@ func TestDashboardOfGrafana(t *testing.T) {
 	}
 }
 
-// TestDashboardQueries: promtool takes the dashboard's queries, as rules.
-func TestDashboardQueries(t *testing.T) {
+// promtool runs Prometheus' own tool and returns what it says.
+func promtool(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "promtool", args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// TestPromtool: Prometheus' own tool takes a daemon's metrics, the alert rules and their tests, and
+// the dashboard's queries, as rules.
+func TestPromtool(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("runs promtool")
-	}
+	l, page, _ := fullPage(t)
+	require.Equal(t, cli.ExitOK, l.stop())
+	require.Empty(t, promtool(t, page, "check", "metrics"))
+	require.Contains(t, promtool(t, "", "check", "rules", alertsFile), "SUCCESS")
+	require.Contains(t, promtool(t, "", "test", "rules", alertsTestFile), "SUCCESS")
 	rules := "groups:\n- name: dashboard\n  rules:\n"
 	expressions := readDashboard(t).expressions()
 	require.NotEmpty(t, expressions)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -82,16 +81,6 @@ func (l *child) awaitMetric(good func(float64) bool, name string, labels ...stri
 func above(least float64) func(float64) bool { return func(v float64) bool { return v > least } }
 func is(want float64) func(float64) bool     { return func(v float64) bool { return v == want } }
 
-// promtool runs Prometheus' own tool and returns what it says.
-func promtool(t *testing.T, stdin string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "promtool", args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return string(out)
-}
-
 // fullPage is a scrape of a daemon that has everything to tell: a cluster, a peer
 // that answers, a lease, a tag in use, and a caller. issued is how many IDs of the tag it gave.
 func fullPage(t *testing.T) (l *child, page string, issued int) {
@@ -152,7 +141,6 @@ func TestMetricsOfARealDaemon(t *testing.T) {
 		require.True(t, there, "%s%q", test.name, test.labels)
 		require.True(t, test.good(got), "%s%q is %v", test.name, test.labels, got)
 	}
-	require.Empty(t, promtool(t, page, "check", "metrics"))
 	t.Run("documented", func(t *testing.T) { checkDocumented(t, all) })
 	t.Run("used by the rules", func(t *testing.T) { checkUsed(t, all) })
 	require.Equal(t, cli.ExitOK, l.stop())

@@ -6,14 +6,13 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/clitest"
 )
 
-// Callers of a daemon with a tokens-file, over HTTP, the command line and a driver of Redis; a reload
+// Callers of a daemon with a tokens-file, over HTTP, the command line and the Redis protocol; a reload
 // takes the file as a whole.
 func TestTokensOfTheDaemon(t *testing.T) {
 	t.Parallel()
@@ -39,16 +38,12 @@ func TestTokensOfTheDaemon(t *testing.T) {
 	next("--token-file", clitest.WriteFile(t, "token", shop+"\n")).OK(t)
 	next("--token-file", "/nothing").Failed(t, cli.ExitUsage, "--token-file")
 
-	driver := func(name, token string) *redis.Client {
-		c := redis.NewClient(&redis.Options{Addr: address, Username: name, Password: token, MaxRetries: -1})
-		t.Cleanup(func() { require.NoError(t, c.Close()) })
-		return c
-	}
-	caller, none := driver("shop", shop), driver("", "")
-	require.NoError(t, caller.Incr(t.Context(), "leaf-segment-test").Err())
-	require.ErrorContains(t, caller.Incr(t.Context(), "other").Err(), "NOPERM")
-	require.ErrorContains(t, none.Incr(t.Context(), "leaf-segment-test").Err(), "NOAUTH")
-	require.ErrorContains(t, driver("another", shop).Incr(t.Context(), "leaf-segment-test").Err(), "WRONGPASS")
+	caller, none := dialRedis(t, "tcp", address, nil), dialRedis(t, "tcp", address, nil)
+	require.Equal(t, "+OK", caller("AUTH shop "+shop))
+	require.Regexp(t, anID, caller(incrTag))
+	require.Contains(t, caller("INCR other"), "NOPERM")
+	require.Contains(t, none(incrTag), "NOAUTH")
+	require.Contains(t, none("AUTH another "+shop), "WRONGPASS")
 
 	rewrite(t, tokens, entry("shop", other, "ids: leafd")+entry("shop", other, "admin: true"))
 	l.hup()
@@ -59,7 +54,7 @@ func TestTokensOfTheDaemon(t *testing.T) {
 	l.awaitLog("reload: settings taken", "tokens-file: (content) -> (new content)")
 	require.Equal(t, http.StatusUnauthorized, status(shop))
 	require.Equal(t, http.StatusOK, status(other))
-	require.ErrorContains(t, caller.Incr(t.Context(), "leaf-segment-test").Err(), "NOAUTH", "the open connection too")
+	require.Contains(t, caller(incrTag), "NOAUTH", "the open connection too")
 	require.NotEqual(t, "0", l.metric(`leafd_caller_requests_total{caller="shop"}`))
 	require.NotContains(t, l.Log(), "the-token")
 	require.Equal(t, cli.ExitOK, l.stop())

@@ -1,3 +1,5 @@
+//go:build long
+
 // Package webtest opens pages in a real Chromium, for tests.
 package webtest
 

@@ -1,0 +1,230 @@
+//go:build long
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/test/webtest"
+	"github.com/leafd/leafd/worker"
+)
+
+func TestDashboardOfAThousandWorkersAndAHundredThousandTags(t *testing.T) {
+	t.Parallel()
+	r := startEmpty(t, nil)
+	browser := webtest.Open(t)
+	r.SetBackend(r.crowd(1000, 100_000))
+	for _, view := range []webtest.View{{Width: 1280, Height: 900}, {Width: 360, Height: 740, Dark: true}} {
+		t.Run(view.String(), func(t *testing.T) {
+			p := browser.Page("http://"+r.addr+"/", view)
+			p.AwaitText("#workers-note", "980 of 1,000 live")
+			p.AwaitText("#tags-note", "100,000 tags")
+			p.AwaitText("#clocks-note", "Asked")
+			require.Equal(t, 25, webtest.Eval[int](p, `document.querySelectorAll("#workers tbody tr").length`))
+			require.Equal(t, 25, webtest.Eval[int](p, `document.querySelectorAll("#tags tbody tr").length`))
+			require.Less(t, webtest.Eval[int](p, `document.querySelectorAll("*").length`), 5000)
+			words := webtest.Eval[string](p, `document.querySelector("#clocks svg").getAttribute("aria-label")`)
+			require.Contains(t, words, "Offsets of 978 of 979 peers")
+			require.Contains(t, words, "2 beyond the threshold: 10.0.0.18:8080 −8.0 s, 10.0.3.152:8080 +2 h")
+			require.Contains(t, words, "no answer from 10.0.0.34:8080")
+
+			p.Click("#workers-pages button:last-child")
+			p.AwaitText("#workers-pages", "26–50 of 1,000")
+			p.AwaitText("#workers tbody", "10.0.0.26:8080")
+			p.Type("#workers-filter", "clock off")
+			p.AwaitText("#workers-note", "2 match")
+			require.Equal(t, 2, webtest.Eval[int](p, `document.querySelectorAll("#workers tbody tr").length`))
+			p.AwaitText("#workers tbody", "+2 h")
+
+			p.Type("#tags-filter", "TAG-0999")
+			p.AwaitText("#tags-note", "100 match")
+			p.AwaitText("#tags tbody", "tag-099900")
+			p.Type("#tags-filter", "77")
+			p.AwaitText("#tags-note", "1 match")
+			require.Equal(t, "tag-099977", strings.Fields(p.Text("#tags tbody"))[0])
+
+			require.LessOrEqual(t, p.Overflow(), 0)
+			require.Empty(t, p.Faint())
+			require.Empty(t, p.Complaints())
+			require.Empty(t, p.Strangers(r.addr))
+		})
+	}
+}
+
+// A page that was opened while the daemon starts, and one that is hidden.
+func TestDashboardWaitsAndPauses(t *testing.T) {
+	t.Parallel()
+	r := startEmpty(t, nil)
+	p := webtest.Open(t).Page("http://"+r.addr+"/", webtest.View{Width: 800, Height: 600})
+	p.AwaitText("#verdict", "not ready: starting")
+	p.AwaitText("#t-ceiling-sub", "no worker ID yet")
+	b := r.newBackend()
+	var late atomic.Int64
+	b.Workers = func(context.Context) ([]WorkerInfo, error) {
+		if late.Load() > 0 {
+			return nil, worker.ErrUnreachable
+		}
+		return []WorkerInfo{b.Worker()}, nil
+	}
+	b.Clock = func() ClockInfo { // one peer, which has another time
+		samples := []clock.Sample{{Address: "10.0.0.6:8080", Offset: 8 * time.Second}}
+		return ClockInfo{Checked: clock.MillisOf(time.Now()).Add(-time.Duration(late.Load())), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
+	}
+	r.SetBackend(b)
+	p.AwaitText("#verdict", "ready")
+	p.AwaitText("#guards", "no majority")
+	p.AwaitText("#tags tbody", "order")
+	p.AwaitText("#tags tbody", "a/b")
+	p.AwaitText("#clocks-note", "Asked just now")
+	p.AwaitText("#workers-note", "1 of 1 live, seen ")
+	late.Store(int64(time.Minute)) // asked no more, and ZooKeeper is gone
+	p.AwaitText("#workers-note", "1 of 1 live, as of ")
+	p.AwaitText("#workers-note", "registry_unavailable since.")
+	p.Await(`document.querySelector("#workers").className === "stale" && document.querySelector("#t-workers").className === "stale"`)
+	p.AwaitText("#clocks-note", "As of ")
+	p.Await(`document.querySelector("#clocks").className === "picture stale"`)
+
+	hide := func(hidden bool) {
+		webtest.Eval[any](p, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %v, configurable: true}); document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+	}
+	hide(true)
+	var before int
+	require.Eventually(t, func() bool { // once what is under way has ended
+		before = p.Asked()
+		time.Sleep(2500 * time.Millisecond)
+		return p.Asked() == before
+	}, time.Minute, time.Millisecond, "it asks although hidden")
+	hide(false)
+	require.Eventually(t, func() bool { return p.Asked() > before+1 }, time.Minute, 20*time.Millisecond)
+	require.Empty(t, p.Complaints())
+}
+
+// The page says what is wrong, why, for how long, what to do, and which workers are what;
+// its chart has the last hour at once.
+func TestDashboardSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	hostile := "<b>gone</b>\u202e"
+	var fenced atomic.Bool
+	r := startEmpty(t, func(c *Config) {
+		c.Secure = true
+		c.Conditions = func() []condition.Condition {
+			store := condition.Of(segment.ErrStore, "MySQL", nil)
+			store.Cause, store.Since = "tag "+hostile+": connection refused by 10.0.0.7:3306", c.Clock.Mono()-40500*time.Millisecond
+			lost := condition.ByCode(condition.WorkerIDLost, "", nil)
+			lost.Since = c.Clock.Mono() - 3*time.Minute - 500*time.Millisecond
+			all := []condition.Condition{store, lost}
+			if fenced.Load() {
+				all = append([]condition.Condition{condition.Of(worker.ErrFenced, "", nil)}, all...)
+			}
+			return all
+		}
+		c.Events = func() []OverviewEvent {
+			return []OverviewEvent{{Time: clock.MillisOf(time.Now()), Code: "worker_id_lost", Message: "our worker ID is lost", Cause: hostile}}
+		}
+	})
+	r.born -= time.Hour
+	for i := range historyPoints {
+		r.history.take(time.Duration(i+1)*historyInterval, [3]float64{float64(i) * 1000, 7, 0})
+	}
+	b := r.newBackend()
+	b.Clock = func() ClockInfo { return ClockInfo{} }
+	now := clock.MillisOf(time.Now())
+	later, past := now.Add(51*time.Hour+30*time.Minute), now.Add(-time.Hour)
+	list := []WorkerInfo{
+		{ID: 1, Node: "a", Address: "10.0.0.1:8080", State: WorkerLive, Limit: later},
+		{ID: 2, Node: "b", Address: "[2001:db8::2]:8080", State: WorkerNotLive, Limit: later, FreeFrom: &later},
+		{ID: 3, Node: "c", Address: "10.0.0.3:99999", State: WorkerNotLive, Limit: past, FreeFrom: &past},
+		{ID: 4, Node: "d", Address: "example.com:80", State: WorkerReleased, Limit: past, FreeFrom: &past},
+		{ID: 5, Node: strings.Repeat("long.name.", 12) + hostile, Address: "javascript:alert(1)", State: WorkerSettling, Limit: later, FreeFrom: &later},
+		{ID: 6, Node: "f", Address: "127.0.0.1:8080", State: WorkerForeign, Timestamp: past},
+		{ID: 7, Node: "10.0.0.5:8080", Address: "224.0.0.1:80", State: WorkerNotLive, Limit: later, FreeFrom: &later},
+	}
+	b.Workers = func(context.Context) ([]WorkerInfo, error) { return list, nil }
+	self := b.Worker()
+	self.State, self.Address = "fenced", "10.0.0.5:8080"
+	b.Worker = func() WorkerInfo { return self }
+	r.SetBackend(b)
+
+	p := webtest.Open(t).Page("http://"+r.addr+"/", webtest.View{Width: 1280, Height: 900})
+	p.AwaitText("#workers-note", "1 of 7 live")
+	require.GreaterOrEqual(t, webtest.Eval[int](p, `+document.querySelector("#rate [data-series=snowflake]").dataset.points`), historyPoints, "at once")
+	require.Regexp(t, "over the last (59 min|1 h)", webtest.Eval[string](p, `document.querySelector("#rate svg").getAttribute("aria-label")`))
+	require.Equal(t, "degraded", p.Text("#verdict"))
+	require.Equal(t, "warn", webtest.Eval[string](p, `document.querySelector("#head").className`))
+	var alarms [][]string
+	for _, a := range webtest.Eval[[]string](p, `[...document.querySelectorAll("#alarms > li")].map((li) => [...li.children].map((e) => e.textContent).join("|"))`) {
+		alarms = append(alarms, strings.Split(a, "|"))
+	}
+	require.Equal(t, [][]string{
+		{"MySQL: the database gives no range: tags have what is in memory", "tag <b>gone</b>\ufffd: connection refused by 10.0.0.7:3306, for 40 s", "What to do: Bring the database back, or lead --mysql to the primary. (segment_store)"},
+		{"our worker ID is lost: this data directory gets another one", "3 min ago", alarms[1][2]},
+	}, alarms)
+	require.Contains(t, p.Text("#events"), "our worker ID is lost")
+
+	rows := webtest.Eval[[]string](p, `[...document.querySelectorAll("#workers tbody tr")].map((r) => [r.cells[2].innerText, r.cells[6].innerText, r.querySelector("a")?.href ?? ""].join("|"))`)
+	require.Equal(t, []string{
+		"live|–|https://10.0.0.1:8080/",
+		"not live|in 2 d 3 h|https://[2001:db8::2]:8080/",
+		"not live|now|",
+		"released|now|",
+		"settling|in 2 d 3 h|",
+		"foreign|never by itself|",
+		"this daemon: fenced|in 2 d 3 h|",
+	}, rows, "an address leads only to where a daemon can be, and to this machine only from its own page")
+	require.Equal(t, "noopener noreferrer", webtest.Eval[string](p, `document.querySelector("#workers a").rel`))
+
+	for _, view := range []webtest.View{{Width: 1280, Height: 900}, {Width: 360, Height: 740}, {Width: 320, Height: 600, Dark: true}} {
+		p.Look(view)
+		p.Await(`document.querySelector("#rate svg").clientWidth <= innerWidth`)
+		require.LessOrEqual(t, p.Overflow(), 0, view)
+		require.Empty(t, p.Faint(), view)
+		if view.Width < 560 {
+			require.Empty(t, p.Cut(), view)
+			require.Equal(t, "grid ID free again", webtest.Eval[string](p, `((row) => getComputedStyle(row).display + " " + row.cells[6].dataset.label)(document.querySelector("#workers tbody tr"))`), "a row is a card")
+		}
+	}
+	fenced.Store(true)
+	p.AwaitText("#verdict", "not ready: worker_fenced")
+	require.Equal(t, "bad", webtest.Eval[string](p, `document.querySelector("#head").className`))
+	p.AwaitText("#h-banner", "Not ready: this daemon was displaced")
+	p.Await(`document.title.startsWith("(not ready) 10.0.0.5:8080")`)
+	require.Empty(t, p.Complaints())
+}
+
+func TestDashboardOfTwoHundredDaemons(t *testing.T) {
+	t.Parallel()
+	r := startEmpty(t, nil)
+	b, asked := r.crowdOf(200)
+	r.SetBackend(b)
+	browser := webtest.Open(t)
+	for _, view := range []webtest.View{{Width: 1280, Height: 900}, {Width: 360, Height: 740, Dark: true}} {
+		t.Run(view.String(), func(t *testing.T) {
+			p := browser.Page("http://"+r.addr+"/", view)
+			p.AwaitText("#cluster-note", "201 live daemons: 1 without an answer, 1 not ready, 1 degraded, 198 ready.")
+			p.AwaitText("#cluster-note", "199,000 snowflake and 1,990 segment IDs/s together")
+			require.Equal(t, 201, webtest.Eval[int](p, `document.querySelectorAll("#cluster tbody tr").length`), "all on one page")
+			rows := webtest.Eval[[]string](p, `[...document.querySelectorAll("#cluster tbody tr")].slice(0, 4).map((r) => [...r.cells].slice(0, 4).map((c) => c.innerText).join("|"))`)
+			require.Regexp(t, `^–\|127\.0\.0\.1:\d+\|no answer\|no answer$`, rows[0], "the worst first")
+			require.Equal(t, "101|node-001|not ready|clock_offset: most daemons have another time <b>than</b> this one", rows[1])
+			require.Equal(t, "102|node-002|degraded|half of the lease is over", rows[2])
+			require.Equal(t, 199, webtest.Eval[int](p, `document.querySelectorAll("#cluster tbody path[d^=M]").length`), "an hour of each")
+			require.Equal(t, "http:", webtest.Eval[string](p, `document.querySelector("#cluster a").protocol`))
+			require.Less(t, webtest.Eval[int](p, `document.querySelectorAll("*").length`), 7000)
+			require.LessOrEqual(t, p.Overflow(), 0)
+			require.Empty(t, p.Faint())
+			require.Empty(t, p.Complaints())
+			require.Empty(t, p.Strangers(r.addr))
+		})
+	}
+	require.Less(t, asked.Load(), int64(20))
+}
