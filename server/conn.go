@@ -23,8 +23,6 @@ const (
 	reading phase = iota
 	// waiting: a response was written; the next Read waits for a request.
 	waiting
-	// resumed: the next Read goes on with one of waiting, which has found nothing.
-	resumed
 	// begun: one Read returned since, or some of the request arrived with the one before; if
 	// there is another Read, that request is not complete yet.
 	begun
@@ -127,26 +125,16 @@ func (c *conn) Read(p []byte) (int, error) {
 		if err := c.setRead(c.l.readTimeout); err != nil {
 			return 0, err
 		}
-	case resumed:
-		c.phase = begun
 	case reading:
 	}
 	n, err := c.Conn.Read(p)
 	if since := c.idle.Load(); since < 0 || n > 0 && since > 0 && !c.idle.CompareAndSwap(since, 0) {
 		return 0, io.EOF
 	}
-	if err != nil {
-		switch {
-		case errors.Is(err, errNothingYet):
-			if c.phase == begun {
-				c.phase = resumed
-			}
-			return 0, err
-		case c.fresh.Load() && c.l.isClosed() && errors.Is(err, os.ErrDeadlineExceeded):
-			// On a busy machine the grace period may end before the first read.
-			if err = c.SetReadDeadline(time.Now().Add(lastRead)); err == nil {
-				n, err = c.Conn.Read(p)
-			}
+	if err != nil && c.fresh.Load() && c.l.isClosed() && errors.Is(err, os.ErrDeadlineExceeded) {
+		// On a busy machine the grace period may end before the first read.
+		if err = c.SetReadDeadline(time.Now().Add(lastRead)); err == nil {
+			n, err = c.Conn.Read(p)
 		}
 	}
 	if c.fresh.Load() {
@@ -158,22 +146,6 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// errNothingYet is returned by a Read where serve waits for more: its caller returns it.
-var errNothingYet = errors.New("nothing is there yet")
-
-// serve calls serve, which reads and writes. Read returns errNothingYet to it where the socket
-// can be held: serve is called again then.
-func (c *conn) serve(serve func() error) error {
-	if socket, ok := c.Conn.(interface {
-		hold(serve func() error) (served bool, err error)
-	}); ok {
-		if served, err := socket.hold(serve); served {
-			return err
-		}
-	}
-	return serve()
 }
 
 // Write writes to the client, with at least half the write time-out left.

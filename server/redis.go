@@ -85,7 +85,7 @@ func (s *Server) serveRedis(c *conn) {
 		}
 		client.Release()
 	}()
-	if err := c.serve(client.session.Serve); err == nil || errors.Is(err, io.EOF) {
+	if err := client.session.Serve(); err == nil || errors.Is(err, io.EOF) {
 		c.linger.Store(true)
 	}
 }

@@ -117,8 +117,7 @@ func New(rw io.ReadWriter, src Source) *Session {
 	return s
 }
 
-// Serve answers what it reads until that ends, or the client wants no more. After an error of
-// Read it may be called again, and goes on.
+// Serve answers what it reads until that ends, or the client wants no more.
 func (s *Session) Serve() error {
 	for !s.ending {
 		n, err := s.rw.Read(s.in[s.have:])
