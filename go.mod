@@ -17,7 +17,6 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/leafd/leafd/client v0.0.0-00010101000000-000000000000
 	github.com/mattn/go-isatty v0.0.24
-	github.com/oklog/run v1.2.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0

@@ -20,7 +20,6 @@ import (
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/google/uuid"
-	oklog "github.com/oklog/run"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
@@ -63,14 +62,12 @@ type daemon struct {
 
 	certificates *server.Certificates // nil: no TLS
 	alarms       *alarm.Alarms
-	memory       Memory // that the process may use
-	maxConns     int    // of clients at once
+	maxConns     int // of clients at once
 	server       *server.Server
 	metrics      *metrics.Metrics
 	opened       []opened // all listeners, that of --listen first
 
-	cache    *cache.Cache // nil where the data directory isn't locked
-	store    *sqlstore.Store
+	cache    *cache.Cache                    // nil where the data directory isn't locked
 	segments atomic.Pointer[segment.Service] // nil until it is there
 	table    *segment.Table                  // as people change it
 	life     atomic.Pointer[life]            // nil before the first life issues
@@ -100,16 +97,23 @@ func Run(ctx context.Context, cfg settings.Config, deps Deps) (err error) {
 		return err
 	}
 
-	var actors oklog.Group
-	stopping, stop := context.WithCancel(ctx)
-	defer stop()
-	actors.Add(func() error { <-stopping.Done(); return nil }, func(error) { stop() })
-	// Interrupts run in this order, one after the other: the server has answered
-	// every request before the parts that it needs are stopped.
-	d.addListeners(stopping, &actors, func() { d.drain(ctx, giveUp) })
-	life, end := context.WithCancel(base)
-	actors.Add(func() error { return d.bringUp(stopping, life) }, func(error) { end() })
-	return actors.Run()
+	parts, stopping := errgroup.WithContext(ctx)
+	for _, ln := range d.opened {
+		parts.Go(func() error {
+			if d.Inherited[ln.surface.String()] != nil {
+				d.hold(stopping)
+			}
+			return d.server.Serve(ln.Listener, ln.surface)
+		})
+	}
+	parts.Go(func() error { return d.bringUp(stopping, base) })
+	parts.Go(func() error {
+		<-stopping.Done()
+		d.drain(ctx)
+		giveUp() // the server has answered every request before the parts that it needs are stopped
+		return nil
+	})
+	return parts.Wait()
 }
 
 // listen opens the listeners first: a start that has to wait answers "starting"
@@ -131,9 +135,9 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	}
 	// They are closed after all that may raise one, with two seconds for deliveries.
 	d.beside("the alarms", d.alarms.Run, d.alarms.Watch)
-	d.memory = readMemory("")
-	boundHeap(d.memory)
-	if d.maxConns, err = d.connections(); err != nil {
+	memory := readMemory("")
+	boundHeap(memory)
+	if d.maxConns, err = d.connections(memory); err != nil {
 		return err
 	}
 	if d.server, err = server.New(server.Config{
@@ -142,7 +146,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 		Node: d.cfg.Node, ReadTimeout: d.cfg.Tuning.ReadTimeout,
 		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
 		Registry: registry, AdminApart: d.cfg.Listen.Admin != "" || d.Inherited[settings.AdminSocket] != nil,
-		MaxConns: d.maxConns, Memory: d.memory.Bytes, Conditions: d.alarms.Now, Events: d.recentEvents,
+		MaxConns: d.maxConns, Memory: memory.Bytes, Conditions: d.alarms.Now, Events: d.recentEvents,
 	}); err != nil {
 		return err
 	}
@@ -223,13 +227,14 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 		return nil, err
 	}
 	d.onClose("the marks", func(context.Context) error { return marks.Close() })
-	if d.store, err = sqlstore.Open(kept); err != nil {
+	store, err := sqlstore.Open(kept)
+	if err != nil {
 		return nil, err
 	}
-	d.onClose("the segment store", func(context.Context) error { return d.store.Close() })
-	d.Reload.Join("store", func(cfg settings.Config) (func(), error) { return d.store.PrepareReload(cfg.Store(false)) })
+	d.onClose("the segment store", func(context.Context) error { return store.Close() })
+	d.Reload.Join("store", func(cfg settings.Config) (func(), error) { return store.PrepareReload(cfg.Store(false)) })
 	cfg := segment.Config{
-		Store: d.store, HighWater: marks, Clock: d.Clock, Held: d.asksZooKeeper() && d.cache.HasRest(),
+		Store: store, HighWater: marks, Clock: d.Clock, Held: d.asksZooKeeper() && d.cache.HasRest(),
 		Node: d.cfg.Node, OwnTable: kept.Local(), GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
 		Wait: d.cfg.Tuning.SegmentWait, Refresh: d.cfg.Tuning.SegmentRefresh, Notify: d.segmentEvent, Fetched: d.metrics.Fetched,
 	}
@@ -253,7 +258,7 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 	}
 	d.segments.Store(segments)
 	d.table = &segment.Table{
-		Admin: d.store, Guard: cfg.Guard, Patience: changePatience, Marks: marks, Deleted: segments.Deleted,
+		Admin: store, Guard: cfg.Guard, Patience: changePatience, Marks: marks, Deleted: segments.Deleted,
 		Known: func(_ context.Context, tag string) (int64, bool, error) {
 			high, err := segments.Known(tag)
 			return high, kept.Local(), err // no other daemon uses that one
@@ -269,7 +274,7 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 
 // drain ends the HTTP side: not ready, requests in flight finished, connections
 // closed. Requests that are not finished in time are given up.
-func (d *daemon) drain(ctx context.Context, giveUp func()) {
+func (d *daemon) drain(ctx context.Context) {
 	delay, shutdown := d.Reload.current().HTTP.DrainDelay, cmp.Or(d.cfg.Tuning.Shutdown, ShutdownTimeout)
 	d.server.Drain()
 	d.Log.Info().Dur("drain_delay_ms", delay).Msg("stopping: not ready, finishing what is in flight")
@@ -284,7 +289,6 @@ func (d *daemon) drain(ctx context.Context, giveUp func()) {
 	if err := d.server.Shutdown(bounded); err != nil {
 		d.Log.Warn().Err(err).Msg("requests in flight were given up")
 	}
-	giveUp()
 }
 
 // ShutdownTimeout is how long requests in flight may take at a stop: as long as a client may

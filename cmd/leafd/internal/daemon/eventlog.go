@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -108,13 +107,10 @@ func (d *daemon) conditions() []condition.Condition {
 
 // conditionOf names the part that is at fault, where subject is not.
 func (d *daemon) conditionOf(is error, subject string, err error) condition.Condition {
-	among := func(all ...error) bool {
-		return slices.ContainsFunc(all, func(one error) bool { return errors.Is(is, one) })
-	}
-	switch {
-	case among(worker.ErrUnreachable, worker.ErrLeaseHalf, segment.ErrUnguarded, segment.ErrGuardAway):
+	switch is { //nolint:errorlint // it is one of the sentinels
+	case worker.ErrUnreachable, worker.ErrLeaseHalf, segment.ErrUnguarded, segment.ErrGuardAway:
 		subject = "ZooKeeper"
-	case among(worker.ErrNotRecorded, snowflake.ErrCeilingReached, segment.ErrMark):
+	case worker.ErrNotRecorded, snowflake.ErrCeilingReached, segment.ErrMark:
 		subject = d.cfg.DataDir
 	}
 	return condition.Of(is, subject, d.fullDisk(err))

@@ -54,22 +54,22 @@ func Connections(files uint64, memory Memory) (int, error) {
 }
 
 // connections is Connections for this process, with a warning where the files make them fewer.
-func (d *daemon) connections() (int, error) {
+func (d *daemon) connections(memory Memory) (int, error) {
 	files, err := OpenFiles()
 	if err != nil {
 		return 0, fmt.Errorf("reading the limit of open files: %w", err)
 	}
-	n, err := Connections(files, d.memory)
+	n, err := Connections(files, memory)
 	if err != nil {
 		return 0, settings.AsUsage(err)
 	}
 	if n < server.DefaultMaxConns {
 		line := d.Log.Info()
-		if most, _ := Connections(math.MaxUint64, d.memory); n < most { // files enough are no error
+		if most, _ := Connections(math.MaxUint64, memory); n < most { // files enough are no error
 			line = d.Log.Warn()
 		}
-		line.Int("max_connections", n).Uint64("memory", d.memory.Bytes).Uint64("open_files", files).
-			Msgf("%d connections at most, of %d that leafd can take: they use half of %s, and leafd keeps %d of %d open files for itself; raise LimitNOFILE of the unit, or ulimit -n", n, server.DefaultMaxConns, d.memory, ReservedFiles, files)
+		line.Int("max_connections", n).Uint64("memory", memory.Bytes).Uint64("open_files", files).
+			Msgf("%d connections at most, of %d that leafd can take: they use half of %s, and leafd keeps %d of %d open files for itself; raise LimitNOFILE of the unit, or ulimit -n", n, server.DefaultMaxConns, memory, ReservedFiles, files)
 	}
 	return n, nil
 }

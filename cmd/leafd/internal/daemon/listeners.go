@@ -8,8 +8,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 
-	oklog "github.com/oklog/run"
-
 	"github.com/leafd/leafd/internal/listen"
 	"github.com/leafd/leafd/server"
 )
@@ -56,19 +54,4 @@ func (d *daemon) openListeners(ctx context.Context) error {
 	}
 	line.Int("max_connections", d.maxConns).Bool("tls", d.certificates != nil).Str("version", d.Version).Str("data_dir", d.cfg.DataDir).Msg("leafd starts")
 	return nil
-}
-
-// addListeners adds the serving of all listeners to the group. The first to end has
-// drain called, once, which ends the others too.
-func (d *daemon) addListeners(ctx context.Context, actors *oklog.Group, drain func()) {
-	interrupt := func(error) { drain() }
-	for _, ln := range d.opened {
-		actors.Add(func() error {
-			if d.Inherited[ln.surface.String()] != nil {
-				d.hold(ctx)
-			}
-			return d.server.Serve(ln.Listener, ln.surface)
-		}, interrupt)
-		interrupt = func(error) {}
-	}
 }

@@ -22,8 +22,8 @@ var errSocketInUse = errors.New("another process has this unix socket; stop it, 
 // is that of the process, which docs/INSTALL.md has the unit choose.
 const socketMode fs.FileMode = 0o660
 
-// socketProbe bounds the check whether a process serves a socket that is there.
-const socketProbe = 2 * time.Second
+// socketProbe bounds the wait for the lock, and the check whether a process serves a socket that is there.
+const socketProbe = 4 * time.Second
 
 // listenUnix listens on the unix socket path. It keeps:
 //
@@ -35,11 +35,11 @@ const socketProbe = 2 * time.Second
 //  3. At no moment may more users connect than socketMode allows.
 func listenUnix(ctx context.Context, path string) (ln net.Listener, err error) {
 	const again = 10 * time.Millisecond
-	bounded, cancel := context.WithTimeout(ctx, 2*socketProbe)
+	ctx, cancel := context.WithTimeout(ctx, socketProbe)
 	defer cancel()
 	lock := flock.New(filepath.Dir(path), flock.SetFlag(os.O_RDONLY))
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if _, err := lock.TryLockContext(bounded, again); err != nil {
+	if _, err := lock.TryLockContext(ctx, again); err != nil {
 		return nil, fmt.Errorf("locking the directory %s: %w", filepath.Dir(path), err)
 	}
 	if err := removeStale(ctx, path); err != nil {
@@ -70,8 +70,6 @@ func removeStale(ctx context.Context, path string) error {
 	case info.Mode()&fs.ModeSocket == 0:
 		return fmt.Errorf("%s exists and is not a socket: leafd does not remove it", path)
 	}
-	ctx, cancel := context.WithTimeout(ctx, socketProbe)
-	defer cancel()
 	var dialer net.Dialer
 	nc, err := dialer.DialContext(ctx, "unix", path)
 	switch {
