@@ -76,7 +76,7 @@ func TestRestartRefusesNobody(t *testing.T) {
 	l := onSocket()
 	l.awaitStatus("/readyz", http.StatusOK)
 	require.Equal(t, addr, l.info().Node)
-	l.awaitLog(`"level":"warn"`, "systemd's socket listens on "+addr, "listen ignored")
+	l.awaitLog(`"level":"warn"`, "systemd's socket listens on "+addr, "that address ignored")
 
 	ld := newFreshLoad(l, "/api/snowflake/get/order", "/api/segment/get/leaf-segment-test")
 	for range 3 {
