@@ -128,50 +128,30 @@ func (d *daemon) do(ctx context.Context, method, target, traceparent string) (*h
 const maxLine = 40
 
 // fetch asks for n IDs. It returns an *Error for a refusal,
-// ErrBadResponse, and errors of the network. buffer is used for the body and returned.
-func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int, buffer []byte) (ids []run, _ []byte, err error) {
+// ErrBadResponse, and errors of the network.
+func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int) (ids []run, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
 	defer cancel()
 	resp, err := d.do(ctx, http.MethodPost, target, traceparent)
 	if err != nil {
-		return nil, buffer, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, buffer, d.refusal(resp)
+		return nil, d.refusal(resp)
 	}
 	if age := resp.Header.Get("Age"); age != "" {
-		return nil, buffer, fmt.Errorf("%w: %s gave a cached response (Age: %s): IDs must not be cached", ErrBadResponse, d.base, age)
+		return nil, fmt.Errorf("%w: %s gave a cached response (Age: %s): IDs must not be cached", ErrBadResponse, d.base, age)
 	}
-	buffer, err = readAll(resp.Body, buffer[:0], n*maxLine+1)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(n)*maxLine+1)) // parseRanges refuses what is longer
 	if err != nil {
-		return nil, buffer, fmt.Errorf("client: reading from %s: %w", d.base, err)
+		return nil, fmt.Errorf("client: reading from %s: %w", d.base, err)
 	}
-	ids, err = parseRanges(buffer, n)
+	ids, err = parseRanges(body, n)
 	if err != nil {
-		return nil, buffer, fmt.Errorf("%s: %w", d.base, err)
+		return nil, fmt.Errorf("%s: %w", d.base, err)
 	}
-	return ids, buffer, nil
-}
-
-// readAll appends what r has to buffer, up to limit bytes; the rest isn't read.
-func readAll(r io.Reader, buffer []byte, limit int) ([]byte, error) {
-	for {
-		if len(buffer) == limit {
-			return buffer, nil // too long: parseRanges refuses it
-		}
-		if len(buffer) == cap(buffer) {
-			buffer = append(buffer, 0)[:len(buffer)]
-		}
-		m, err := r.Read(buffer[len(buffer):min(cap(buffer), limit)])
-		buffer = buffer[:len(buffer)+m]
-		switch {
-		case errors.Is(err, io.EOF):
-			return buffer, nil
-		case err != nil:
-			return buffer, err
-		}
-	}
+	return ids, nil
 }
 
 // refusal reads a response that is no 200.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -116,16 +117,12 @@ const recent = 1024
 type requests struct {
 	order  []int           // indexes of the daemons: the first is the source's home
 	until  []time.Duration // by daemon: for this source it is left alone until then
-	buffer []byte
-	firsts [recent]int64 // of the last responses, in a ring
-	seen   map[int64]struct{}
-	ring   int
+	firsts []int64         // of the last responses, at most recent
 }
 
 func (r *requests) init(c *Client) {
 	r.until = make([]time.Duration, len(c.daemons))
 	r.order = rand.Perm(len(c.daemons)) //nolint:gosec // no secret
-	r.seen = make(map[int64]struct{})
 }
 
 // fetch asks the daemons for n IDs, one after the other in the source's order,
@@ -184,21 +181,15 @@ func (s *Source) countFailure(err error) {
 
 // ask makes one request of one daemon.
 func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]run, error) {
-	ids, buffer, err := d.fetch(ctx, s.path+"?as=ranges&n="+strconv.Itoa(n), s.traceparent(), n, r.buffer)
-	r.buffer = buffer
+	ids, err := d.fetch(ctx, s.path+"?as=ranges&n="+strconv.Itoa(n), s.traceparent(), n)
 	if err != nil {
 		return nil, err
 	}
 	first := ids[0].first
-	if _, repeated := r.seen[first]; repeated {
+	if slices.Contains(r.firsts, first) {
 		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.base, first)
 	}
-	if len(r.seen) == recent {
-		delete(r.seen, r.firsts[r.ring])
-	}
-	r.firsts[r.ring] = first
-	r.seen[first] = struct{}{}
-	r.ring = (r.ring + 1) % recent
+	r.firsts = append(r.firsts[max(0, len(r.firsts)+1-recent):], first)
 	return ids, nil
 }
 

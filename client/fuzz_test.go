@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -63,35 +62,6 @@ func FuzzParseRanges(f *testing.F) {
 			}
 		}
 	})
-}
-
-// FuzzReadAll: no more is read than asked for, regardless of the pieces in which it comes.
-func FuzzReadAll(f *testing.F) {
-	f.Add([]byte("123\n"), 5, uint8(1), 0)
-	f.Add([]byte("123\n456\n"), 5, uint8(3), 64)
-	f.Fuzz(func(t *testing.T, body []byte, limit int, piece uint8, room int) {
-		if limit < 1 || limit > 1<<16 || room < 0 || room > 1<<16 {
-			return
-		}
-		got, err := readAll(&pieces{data: body, size: int(piece)%7 + 1}, make([]byte, 0, room), limit)
-		require.NoError(t, err)
-		require.Equal(t, string(body[:min(len(body), limit)]), string(got))
-	})
-}
-
-// pieces is a reader of size bytes at a time.
-type pieces struct {
-	data []byte
-	size int
-}
-
-func (p *pieces) Read(b []byte) (int, error) {
-	if len(p.data) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(b, p.data[:min(p.size, len(p.data))])
-	p.data = p.data[n:]
-	return n, nil
 }
 
 // FuzzRefusal: a response that is no 200 is a daemon's refusal with a code, and a

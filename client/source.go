@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,15 +21,7 @@ type batch struct {
 
 // runOf returns the index of the run that has the i-th ID.
 func (b *batch) runOf(i int64) int {
-	low, high := 0, len(b.runs)
-	for low+1 < high {
-		if middle := (low + high) / 2; b.runs[middle].begin <= i {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low
+	return sort.Search(len(b.runs), func(k int) bool { return b.runs[k].begin > i }) - 1
 }
 
 // id returns the i-th ID.
