@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,13 +124,7 @@ func (u *inUse) all() []*Tag {
 func (u *inUse) forget(gone map[*Tag]bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	left := make([]*Tag, 0, len(u.tags))
-	for _, t := range u.tags {
-		if !gone[t] {
-			left = append(left, t)
-		}
-	}
-	u.tags = left
+	u.tags = slices.DeleteFunc(slices.Clone(u.tags), func(t *Tag) bool { return gone[t] })
 }
 
 // keepSampled looks at the tags in use again and again until ctx is done.
@@ -142,17 +137,13 @@ func (s *Service) keepSampled(ctx context.Context) {
 // sampleAll looks at each tag in use, and returns how many there are.
 func (s *Service) sampleAll() int {
 	tags := s.inUse.all()
-	var gone map[*Tag]bool
+	gone := make(map[*Tag]bool)
 	for _, t := range tags {
-		if t.sample(s.clock.Mono()) {
-			continue
+		if !t.sample(s.clock.Mono()) {
+			gone[t] = true
 		}
-		if gone == nil {
-			gone = make(map[*Tag]bool)
-		}
-		gone[t] = true
 	}
-	if gone != nil {
+	if len(gone) > 0 {
 		s.inUse.forget(gone)
 	}
 	return len(tags)

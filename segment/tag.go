@@ -33,6 +33,7 @@ type Tag struct {
 	gone     bool      // mu protects; the row is no more, nothing is published any more
 	again    bool      // mu protects; the row was gone, and is another one that marked is not of
 	behind   bool      // mu protects; max_id was found below what the row has shown
+	listed   bool      // troubled.mu protects; it is in that list
 
 	seen     uint32 // Service.loading protects; the pass that saw the row last
 	markedIn uint32 // mu protects; the pass under way, or the last, when marked was raised

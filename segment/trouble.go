@@ -34,50 +34,38 @@ type Trouble struct {
 // namedTroubles is how many tags are named of those that share a trouble.
 const namedTroubles = 10
 
-// troubled has the tags that may be in trouble, those that came first before the others. Whether
-// they are, and in which, is the tag's own to tell.
+// troubled are the tags that got into trouble, in this order, until they are asked and have none.
 type troubled struct {
-	mu   sync.Mutex
-	tags []*Tag        // mu protects
-	in   map[*Tag]bool // mu protects
+	asking sync.Mutex // one asks at a time; taken before a tag's mu, and that before mu
+	mu     sync.Mutex
+	tags   []*Tag // mu protects
 }
 
-// add has t asked from now on. It may be called with the tag's lock held.
 func (l *troubled) add(t *Tag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.in == nil {
-		l.in = make(map[*Tag]bool)
-	}
-	if !l.in[t] {
-		l.in[t] = true
+	if !t.listed {
+		t.listed = true
 		l.tags = append(l.tags, t)
 	}
 }
 
-// ask returns the troubles of all tags, and forgets those that have none any more.
+// ask takes the tags out and puts those back that are still in trouble. A tag that gets into one
+// meanwhile puts itself back.
 func (l *troubled) ask() (all []Trouble) {
+	l.asking.Lock()
+	defer l.asking.Unlock()
 	l.mu.Lock()
-	tags := slices.Clone(l.tags)
+	tags := l.tags
+	l.tags = nil
+	for _, t := range tags {
+		t.listed = false
+	}
 	l.mu.Unlock()
-	well := make(map[*Tag]bool)
 	for _, t := range tags {
 		found := t.troubles()
-		if all = append(all, found...); len(found) == 0 {
-			well[t] = true
-		}
-	}
-	if len(well) == 0 {
-		return all
-	}
-	l.mu.Lock()
-	l.tags = slices.DeleteFunc(l.tags, func(t *Tag) bool { return well[t] })
-	for t := range well {
-		delete(l.in, t)
-	}
-	l.mu.Unlock()
-	for t := range well { // it may have got into one since; its lock comes before ours
-		if len(t.troubles()) > 0 {
+		all = append(all, found...)
+		if len(found) > 0 {
 			l.add(t)
 		}
 	}
