@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -68,7 +67,7 @@ type Config struct {
 	Displaced error
 }
 
-// complete puts in the defaults, or names what can't work, field and value.
+// complete puts in the defaults. Package settings has checked the values against each other.
 func (c *Config) complete() error {
 	c.ReportInterval = cmp.Or(c.ReportInterval, DefaultReportInterval)
 	c.CeilingLead = cmp.Or(c.CeilingLead, DefaultCeilingLead)
@@ -78,19 +77,8 @@ func (c *Config) complete() error {
 	c.PeerInterval = cmp.Or(c.PeerInterval, DefaultPeerInterval)
 	c.Lease = cmp.Or(c.Lease, DefaultLease)
 	c.Estimator = cmp.Or(c.Estimator, clock.Median)
-	switch {
-	case c.Clock == nil || c.Cache == nil || c.Layout == "" || c.Owner == "":
+	if c.Clock == nil || c.Cache == nil || c.Layout == "" || c.Owner == "" {
 		return errors.New("Config needs Clock, Cache, Layout and Owner")
-	case min(c.ReportInterval, c.MaxWait, c.Threshold, c.PeerInterval, c.LookTimeout) <= 0:
-		return fmt.Errorf("report interval %s, max wait %s, threshold %s, peer interval %s and look timeout %s: want more than 0",
-			c.ReportInterval, c.MaxWait, c.Threshold, c.PeerInterval, c.LookTimeout)
-	case c.CeilingLead <= c.ReportInterval:
-		return fmt.Errorf("ceiling lead %s: want more than the report interval %s, or issuing stops between two reports", c.CeilingLead, c.ReportInterval)
-	case c.MaxForwardStep < time.Second:
-		return fmt.Errorf("max forward step %s: want at least 1s", c.MaxForwardStep)
-	case c.Lease < max(2*c.Threshold, c.CeilingLead)+c.CeilingLead:
-		return fmt.Errorf("lease %s: want the ceiling lead %s and twice the clock threshold %s, twice the former at least, and more, or issuing ends between two reports",
-			c.Lease, c.CeilingLead, c.Threshold)
 	}
 	return nil
 }

@@ -190,13 +190,12 @@ func TestStartRefuses(t *testing.T) {
 		"ceiling further ahead than a start may wait": {
 			func(d *daemon) { d.recorded(func(r *worker.Record) { r.Ceiling += 31_000 }) }, worker.ErrClockRefused, "31s from now",
 		},
-		"another worker's record":           {func(d *daemon) { d.recorded(func(r *worker.Record) { r.WorkerID = 8 }) }, worker.ErrForeign, "worker 8"},
-		"another layout's record":           {func(d *daemon) { d.recorded(func(r *worker.Record) { r.Layout = "41+5+5+12" }) }, worker.ErrForeign, "41+5+5+12"},
-		"another epoch's record":            {func(d *daemon) { d.recorded(func(r *worker.Record) { r.Epoch = 1 }) }, worker.ErrForeign, "epoch 1"},
-		"record that was put back":          {func(d *daemon) { d.recorded(func(r *worker.Record) { r.Restored = true }) }, worker.ErrRestored, "delete leafd.lock"},
-		"damaged record":                    {func(d *daemon) { d.cache.FailLoad(worker.ErrDamaged) }, worker.ErrDamaged, ""},
-		"record can't be written":           {func(d *daemon) { d.cache.FailSave(boom) }, boom, "first ceiling"},
-		"lead not longer than the interval": {func(d *daemon) { d.cfg.CeilingLead = d.cfg.ReportInterval }, nil, "ceiling lead 3s"},
+		"another worker's record":  {func(d *daemon) { d.recorded(func(r *worker.Record) { r.WorkerID = 8 }) }, worker.ErrForeign, "worker 8"},
+		"another layout's record":  {func(d *daemon) { d.recorded(func(r *worker.Record) { r.Layout = "41+5+5+12" }) }, worker.ErrForeign, "41+5+5+12"},
+		"another epoch's record":   {func(d *daemon) { d.recorded(func(r *worker.Record) { r.Epoch = 1 }) }, worker.ErrForeign, "epoch 1"},
+		"record that was put back": {func(d *daemon) { d.recorded(func(r *worker.Record) { r.Restored = true }) }, worker.ErrRestored, "delete leafd.lock"},
+		"damaged record":           {func(d *daemon) { d.cache.FailLoad(worker.ErrDamaged) }, worker.ErrDamaged, ""},
+		"record can't be written":  {func(d *daemon) { d.cache.FailSave(boom) }, boom, "first ceiling"},
 	} {
 		clocktest.Run(t, name, func(t *testing.T) {
 			d := newDaemon()

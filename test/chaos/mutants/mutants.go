@@ -102,7 +102,7 @@ func All() []Mutant {
 			Seed: 1, Mix: "cut off from ZooKeeper beyond its limit, replaced",
 			Edits: []Edit{
 				{"worker/ceiling.go", "ceiling = min(ceiling, me.Limit)", "ceiling = max(ceiling, 0)"},
-				{"worker/recorder.go", "ceiling = min(ceiling, w.record.Limit)", "ceiling = max(ceiling, 0)"},
+				{"worker/ceiling.go", "ceiling = min(ceiling, w.record.Limit)", "ceiling = max(ceiling, 0)"},
 			},
 		},
 		{
@@ -120,11 +120,11 @@ func All() []Mutant {
 			},
 		},
 		{
-			Name: "file first", Guard: "ceiling-before-use: a ceiling counts once the file has it (worker/recorder.go)",
+			Name: "file first", Guard: "ceiling-before-use: a ceiling counts once the file has it (worker/ceiling.go)",
 			Seed: 1, Mix: "record can't be written, kill -9, clock back",
 			Edits: []Edit{
-				{"worker/recorder.go", "		if err := w.cfg.Cache.Save(r); err != nil {\n			return err\n		}\n", "		saved := w.cfg.Cache.Save(r)\n"},
-				{"worker/recorder.go", "		return nil\n	}))\n}\n\n// ErrLeaseOver", "		return saved\n	}))\n}\n\n// ErrLeaseOver"},
+				{"worker/ceiling.go", "		if err := w.cfg.Cache.Save(r); err != nil {\n			return err\n		}\n", "		saved := w.cfg.Cache.Save(r)\n"},
+				{"worker/ceiling.go", "		return nil\n	}))\n}\n\n// ErrLeaseOver", "		return saved\n	}))\n}\n\n// ErrLeaseOver"},
 			},
 		},
 		{
