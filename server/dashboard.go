@@ -81,7 +81,7 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 
 // listEndpoints answers GET / with the list of endpoints.
 func (s *Server) listEndpoints(ctx *fasthttp.RequestCtx) error {
-	noStore(ctx, contentText)
+	noStore(&ctx.Response, contentText)
 	ctx.SetBodyString(endpoints)
 	return nil
 }

@@ -66,7 +66,7 @@ const javaDecodeError = `{"errorMsg":"snowflake Id反解析发生异常!"}`
 func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
 	_, parts, layout, err := s.decodeID(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
 	if err != nil && answerTo(err).code == errBadID.code {
-		noStore(ctx, contentJSON)
+		noStore(&ctx.Response, contentJSON)
 		ctx.SetBodyString(javaDecodeError)
 		return nil
 	}

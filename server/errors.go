@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -207,16 +206,21 @@ func (s *Server) answerNow(err error) *apiError {
 // respond writes e.
 func (s *Server) respond(ctx *fasthttp.RequestCtx, e *apiError) {
 	s.metrics.errors[e.code].Inc()
-	ctx.Response.ResetBody()
-	ctx.SetStatusCode(e.status)
-	noStore(ctx, contentJSON)
+	e.put(&ctx.Response)
+}
+
+// put makes r the answer e.
+func (e *apiError) put(r *fasthttp.Response) {
+	r.ResetBody()
+	r.SetStatusCode(e.status)
+	noStore(r, contentJSON)
 	if e.retryAfter > 0 {
-		ctx.Response.Header.Set("Retry-After", strconv.Itoa(e.retryAfter))
+		r.Header.Set("Retry-After", strconv.Itoa(e.retryAfter))
 	}
 	if e.status == http.StatusUnauthorized {
-		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+		r.Header.Set("WWW-Authenticate", "Bearer")
 	}
-	ctx.Response.SetBodyString(e.json())
+	r.SetBodyString(e.json())
 }
 
 // json returns e as a JSON object.
@@ -225,18 +229,6 @@ func (e *apiError) json() string {
 		return e.made.json
 	}
 	return `{"code":` + strconv.Quote(e.code) + `,"message":` + quoteJSON(e.message) + `}` + "\n"
-}
-
-// response returns e as a whole HTTP response, for a connection that fasthttp doesn't
-// serve.
-func (e *apiError) response() []byte {
-	again := ""
-	if e.retryAfter > 0 {
-		again = fmt.Sprintf("Retry-After: %d\r\n", e.retryAfter)
-	}
-	body := e.json()
-	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		e.status, http.StatusText(e.status), time.Now().UTC().Format(http.TimeFormat), contentJSON, again, len(body), body)
 }
 
 // broken answers a request that fasthttp could not read.

@@ -144,17 +144,17 @@ func headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, asJSON bo
 		}
 	}
 	if asJSON {
-		noStore(ctx, contentJSON)
+		noStore(&ctx.Response, contentJSON)
 	} else {
-		noStore(ctx, contentText)
+		noStore(&ctx.Response, contentText)
 	}
 	return nil
 }
 
 // noStore sets the content type, and forbids to cache the response.
-func noStore(ctx *fasthttp.RequestCtx, contentType string) {
-	ctx.Response.Header.SetContentType(contentType)
-	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
+func noStore(r *fasthttp.Response, contentType string) {
+	r.Header.SetContentType(contentType)
+	r.Header.SetCanonical(headerCacheControl, valueNoStore)
 }
 
 // serveBatch answers with n IDs.
@@ -165,9 +165,9 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []
 		return err
 	}
 	if f == formJSON || f == formRangesJSON {
-		noStore(ctx, contentJSON)
+		noStore(&ctx.Response, contentJSON)
 	} else {
-		noStore(ctx, contentText)
+		noStore(&ctx.Response, contentText)
 	}
 	if n == 1 {
 		s.metrics.latency.one(ctx, connOf(ctx), m, clock.MonoOf(ctx.Time()))

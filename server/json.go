@@ -18,7 +18,7 @@ func writeJSON(ctx *fasthttp.RequestCtx, status int, v any) error {
 		return err
 	}
 	ctx.SetStatusCode(status)
-	noStore(ctx, contentJSON)
+	noStore(&ctx.Response, contentJSON)
 	ctx.Response.SetBodyRaw(body) // a copy would stay in the connection's buffer
 	return nil
 }

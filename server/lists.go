@@ -94,7 +94,7 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func(
 		if err != nil {
 			return err
 		}
-		noStore(ctx, contentType)
+		noStore(&ctx.Response, contentType)
 		ctx.Response.SetBodyRaw(text)
 		return nil
 	})
@@ -116,7 +116,7 @@ func jsonOf(build func() any) func() ([]byte, error) {
 // answer answers with text, which may be large.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
 	ctx.SetStatusCode(http.StatusOK)
-	noStore(ctx, contentType)
+	noStore(&ctx.Response, contentType)
 	if len(text) <= inlineBytes {
 		ctx.Response.SetBodyRaw(text)
 		return nil

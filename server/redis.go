@@ -258,15 +258,16 @@ func (r *redisClient) Release() {
 }
 
 // Decode implements resp.Source.
-func (r *redisClient) Decode(id []byte) (resp.Decoded, error) {
+func (r *redisClient) Decode(id []byte) ([]resp.Field, error) {
 	d, err := r.s.decoded(string(id))
 	if err != nil {
-		return resp.Decoded{}, err
+		return nil, err
 	}
-	return resp.Decoded{
-		ID: int64(d.ID), Timestamp: int64(d.Timestamp), Time: d.Time, Datacenter: d.Datacenter,
-		Worker: d.Worker, Sequence: d.Sequence, Layout: d.Layout,
-	}, nil
+	fields := []resp.Field{{Name: "id", Number: int64(d.ID)}, {Name: "timestamp", Number: int64(d.Timestamp)}, {Name: "time", Text: d.Time}}
+	if d.Datacenter != nil {
+		fields = append(fields, resp.Field{Name: "datacenter", Number: *d.Datacenter})
+	}
+	return append(fields, resp.Field{Name: "worker", Number: d.Worker}, resp.Field{Name: "sequence", Number: d.Sequence}, resp.Field{Name: "layout", Text: d.Layout}), nil
 }
 
 // Authorize implements resp.Source: the password is a caller's token, or the admin token, and the

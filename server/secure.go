@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/leafd/leafd/server/resp"
 )
 
@@ -150,11 +152,16 @@ func (c *conn) refusePlain() {
 	if nc.SetDeadline(time.Now().Add(min(lingerTime, c.l.readTimeout))) != nil {
 		return
 	}
-	answer := errTLSRequired.response()
+	var err error
 	if c.l.surface == Redis {
-		answer = resp.AppendError(nil, errTLSRequired.redis(), "this port speaks TLS")
+		_, err = nc.Write(resp.AppendError(nil, errTLSRequired.redis(), "this port speaks TLS"))
+	} else {
+		var answer fasthttp.Response
+		answer.SetConnectionClose()
+		errTLSRequired.put(&answer)
+		_, err = answer.WriteTo(nc)
 	}
-	if _, err := nc.Write(answer); err == nil {
+	if err == nil {
 		drain(nc)
 	}
 }

@@ -106,24 +106,14 @@ func farthest(samples []clock.Sample) []clock.Sample {
 
 func collectGenerator(p page, g Generator) {
 	s := g.Stats()
-	for _, wait := range []struct {
-		reason string
-		n      uint64
-	}{{"used_up", s.TickWaits}, {"clock_behind", s.RollbackWaits}, {"ceiling", s.CeilingWaits}} {
-		p.put(descWaits, float64(wait.n), wait.reason)
-	}
-	for _, refusal := range []struct {
-		reason string
-		n      uint64
-	}{
-		{"clock_backwards", s.RefusedBackwards},
-		{"ceiling_reached", s.RefusedCeiling},
-		{"time_exhausted", s.RefusedExhausted},
-		{"stopped", s.RefusedStopped},
-		{"given_up", s.GivenUp},
-	} {
-		p.put(descRefusals, float64(refusal.n), refusal.reason)
-	}
+	p.put(descWaits, float64(s.TickWaits), "used_up")
+	p.put(descWaits, float64(s.RollbackWaits), "clock_behind")
+	p.put(descWaits, float64(s.CeilingWaits), "ceiling")
+	p.put(descRefusals, float64(s.RefusedBackwards), "clock_backwards")
+	p.put(descRefusals, float64(s.RefusedCeiling), "ceiling_reached")
+	p.put(descRefusals, float64(s.RefusedExhausted), "time_exhausted")
+	p.put(descRefusals, float64(s.RefusedStopped), "stopped")
+	p.put(descRefusals, float64(s.GivenUp), "given_up")
 }
 
 func collectSession(p page, s zksession.Info) {

@@ -188,35 +188,23 @@ func (s *Session) batch(m Mode, f Form, key, count []byte) error {
 }
 
 func (s *Session) decode(id []byte) {
-	d, err := s.src.Decode(id)
+	fields, err := s.src.Decode(id)
 	if err != nil {
 		s.refuse(err)
 		return
 	}
-	fields := 6
-	if d.Datacenter != nil {
-		fields++
-	}
-	s.reply.pairs(fields)
-	number := func(name string, n int64) {
-		s.reply.text([]byte(name))
-		if s.form == Strings {
-			s.reply.b = AppendIntText(s.reply.b, n)
-		} else {
-			s.reply.int(n)
+	s.reply.pairs(len(fields))
+	for _, f := range fields {
+		s.reply.text([]byte(f.Name))
+		switch {
+		case f.Text != "":
+			s.reply.text([]byte(f.Text))
+		case s.form == Strings:
+			s.reply.b = AppendIntText(s.reply.b, f.Number)
+		default:
+			s.reply.int(f.Number)
 		}
 	}
-	number("id", d.ID)
-	number("timestamp", d.Timestamp)
-	s.reply.text([]byte("time"))
-	s.reply.text([]byte(d.Time))
-	if d.Datacenter != nil {
-		number("datacenter", *d.Datacenter)
-	}
-	number("worker", d.Worker)
-	number("sequence", d.Sequence)
-	s.reply.text([]byte("layout"))
-	s.reply.text([]byte(d.Layout))
 }
 
 func (s *Session) ping(args [][]byte) {

@@ -65,11 +65,11 @@ func (f *fake) Batch(_ Mode, as Form, _, count, pending []byte) ([]byte, bool, e
 
 func (f *fake) Release() { f.held = false }
 
-func (f *fake) Decode(id []byte) (Decoded, error) {
+func (f *fake) Decode(id []byte) ([]Field, error) {
 	if len(id) == 0 || id[0] < '0' || id[0] > '9' {
-		return Decoded{}, errFake
+		return nil, errFake
 	}
-	return Decoded{ID: 5, Timestamp: 1, Time: "t", Worker: 2, Sequence: 3, Layout: "41+10+12"}, nil
+	return []Field{{"id", 5, ""}, {"timestamp", 1, ""}, {"time", 0, "t"}, {"worker", 2, ""}, {"sequence", 3, ""}, {"layout", 0, "41+10+12"}}, nil
 }
 
 func (f *fake) Authorize(user, password []byte) (ok, open bool) {

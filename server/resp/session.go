@@ -38,7 +38,7 @@ type Source interface {
 	// Release ends the use of what Batch has returned.
 	Release()
 	// Decode returns what a snowflake ID is made of.
-	Decode(id []byte) (Decoded, error)
+	Decode(id []byte) ([]Field, error)
 	// Authorize makes the client the bearer of password, and user if that has another name than
 	// "default" or nil; a wrong one changes nothing. open tells that none is set.
 	Authorize(user, password []byte) (ok, open bool)
@@ -52,13 +52,11 @@ type Source interface {
 	Refused(code string)
 }
 
-// Decoded is what a snowflake ID is made of.
-type Decoded struct {
-	ID, Timestamp    int64 // ms since the Unix epoch
-	Time             string
-	Datacenter       *int64 // nil: the layout has none
-	Worker, Sequence int64
-	Layout           string
+// Field is a part of a snowflake ID.
+type Field struct {
+	Name   string
+	Number int64
+	Text   string // in place of Number; empty: none
 }
 
 // CommandsATurn is how many commands that arrived together are carried out before other
