@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,10 +25,7 @@ func (s *Store) List(ctx context.Context) ([]segment.Row, error) {
 		if !tag.Valid {
 			return nil
 		}
-		row := segment.Row{Tag: tag.String, Description: description.String, UpdateTime: timeOf(updated)}
-		row.MaxID, _ = parseInteger([]byte(maxID.String))
-		row.Step, _ = parseInteger([]byte(step.String))
-		list = append(list, row)
+		list = append(list, rowOf(tag.String, maxID, step, description, updated))
 		return nil
 	}, s.sql.list)
 	if err != nil {
@@ -37,6 +33,14 @@ func (s *Store) List(ctx context.Context) ([]segment.Row, error) {
 	}
 	slices.SortFunc(list, func(a, b segment.Row) int { return cmp.Compare(a.Tag, b.Tag) })
 	return list, nil
+}
+
+// rowOf makes a row of its columns; what can't be read of max_id and step is -1.
+func rowOf(tag string, maxID, step, description sql.NullString, updated any) segment.Row {
+	row := segment.Row{Tag: tag, Description: description.String, UpdateTime: timeOf(updated)}
+	row.MaxID, _ = parseInteger([]byte(maxID.String))
+	row.Step, _ = parseInteger([]byte(step.String))
+	return row
 }
 
 // timeOf returns an update_time as a time, or the zero time.
@@ -75,7 +79,7 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 
 // Update implements segment.Admin. What can't be read of the row is -1 in it.
 func (s *Store) Update(ctx context.Context, tag string, step *int64, description *string) (segment.Row, error) {
-	return s.change(ctx, "update", tag, func(conn *sql.Conn, before segment.Row) error {
+	return s.change(ctx, "update", tag, nil, func(conn *sql.Conn, before segment.Row) error {
 		// A max_id that can't be read is no reason against fixing the step.
 		if err := segment.CheckChange(before.MaxID, step, description); err != nil {
 			return err
@@ -87,7 +91,7 @@ func (s *Store) Update(ctx context.Context, tag string, step *int64, description
 
 // SetMaxID implements segment.Admin. A max_id that can't be read is no reason against it.
 func (s *Store) SetMaxID(ctx context.Context, tag string, maxID int64, before func(segment.Row) error) (segment.Row, error) {
-	return s.changeAfter(ctx, "set max_id of", tag, before, func(conn *sql.Conn, row segment.Row) error {
+	return s.change(ctx, "set max_id of", tag, before, func(conn *sql.Conn, row segment.Row) error {
 		if err := segment.CheckMaxID(maxID, row.Step); err != nil {
 			return err
 		}
@@ -98,15 +102,21 @@ func (s *Store) SetMaxID(ctx context.Context, tag string, maxID int64, before fu
 
 // Delete implements segment.Admin. It asks nothing of the row's values; see Update.
 func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row) error) (segment.Row, error) {
-	return s.changeAfter(ctx, "delete", tag, before, func(conn *sql.Conn, _ segment.Row) error {
+	return s.change(ctx, "delete", tag, before, func(conn *sql.Conn, _ segment.Row) error {
 		_, err := conn.ExecContext(ctx, s.sql.remove, tag, tag)
 		return err
 	})
 }
 
-// changeAfter is change with the caller's own step before it; an error of that is returned as it is.
-func (s *Store) changeAfter(ctx context.Context, doing, tag string, before func(segment.Row) error, do func(conn *sql.Conn, row segment.Row) error) (segment.Row, error) {
-	row, err := s.change(ctx, doing, tag, func(conn *sql.Conn, row segment.Row) error {
+// change runs before and do with the locked row of tag, and returns that row. An error of before is
+// returned as it is.
+func (s *Store) change(ctx context.Context, doing, tag string, before func(segment.Row) error, do func(conn *sql.Conn, row segment.Row) error) (row segment.Row, err error) {
+	err = s.people.write(ctx, func(conn *sql.Conn) error {
+		locked, err := s.lockRow(ctx, conn, s.sql.lockWhole, tag)
+		if err != nil {
+			return err
+		}
+		row = rowOf(tag, locked.maxID, locked.step, locked.description, locked.updated)
 		if before != nil {
 			if err := before(row); err != nil {
 				return refusedError{err}
@@ -114,26 +124,8 @@ func (s *Store) changeAfter(ctx context.Context, doing, tag string, before func(
 		}
 		return do(conn, row)
 	})
-	if refused := (refusedError{}); errors.As(err, &refused) {
-		return segment.Row{}, refused.error
-	}
-	return row, err
-}
-
-// change runs do with the locked row of tag, and returns that row.
-func (s *Store) change(ctx context.Context, doing, tag string, do func(conn *sql.Conn, before segment.Row) error) (before segment.Row, err error) {
-	err = s.people.write(ctx, func(conn *sql.Conn) error {
-		row, err := s.lockRow(ctx, conn, s.sql.lockWhole, tag)
-		if err != nil {
-			return err
-		}
-		before = segment.Row{Tag: tag, Description: row.description.String, UpdateTime: timeOf(row.updated)}
-		before.MaxID, _ = parseInteger([]byte(row.maxID.String))
-		before.Step, _ = parseInteger([]byte(row.step.String))
-		return do(conn, before)
-	})
 	if err != nil {
 		return segment.Row{}, s.fail(ctx, err, doing+" tag "+quote(tag))
 	}
-	return before, nil
+	return row, nil
 }

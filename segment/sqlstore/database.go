@@ -152,6 +152,9 @@ func (d *database) fail(ctx context.Context, err error, doing string) error {
 	if err == nil {
 		return nil
 	}
+	if refused := (refusedError{}); errors.As(err, &refused) {
+		return refused.error
+	}
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}

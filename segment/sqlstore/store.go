@@ -132,9 +132,6 @@ func (s *Store) fetch(ctx context.Context, tag string, want int64, dispose segme
 		}
 		return err
 	})
-	if refused := (refusedError{}); errors.As(err, &refused) {
-		return segment.Range{}, refused.error
-	}
 	if err != nil {
 		return segment.Range{}, s.fail(ctx, err, "fetch a range of tag "+quote(tag))
 	}
