@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -56,8 +57,7 @@ type Weakness struct {
 // Server connects, and asks the server about itself and about our account.
 func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 	var f ServerFacts
-	var user string
-	err := i.d.db.QueryRowContext(ctx, "SELECT VERSION(), CURRENT_USER()").Scan(&f.Version, &user)
+	err := i.d.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&f.Version)
 	if err != nil {
 		return f, i.d.fail(ctx, err, "connect")
 	}
@@ -84,18 +84,12 @@ func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 	if logs && is["sync_binlog"] != "1" {
 		f.weak("sync_binlog is "+is["sync_binlog"]+": a crash of the server's machine loses commits", "SET GLOBAL sync_binlog = 1, and in the server's configuration")
 	}
-	var powers []string
-	err = i.d.read(ctx, func(rows *sql.Rows) error {
-		var grantee, privilege string
-		err := rows.Scan(&grantee, &privilege)
-		if strings.ReplaceAll(grantee, "'", "") == user { // an account that may see all others is shown all
-			powers = append(powers, privilege)
-		}
-		return err
-	}, "SELECT GRANTEE, PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES "+
-		"WHERE PRIVILEGE_TYPE IN ('SUPER', 'READ ONLY ADMIN', 'READ_ONLY ADMIN', 'CONNECTION_ADMIN') ORDER BY PRIVILEGE_TYPE")
-	if len(powers) > 0 {
-		f.weak("our account may write on a server that is read-only ("+strings.Join(powers, ", ")+"): leafd asks before it writes, but a failover may come in between",
+	// An account that may see all others is shown the privileges of all.
+	var powers sql.NullString
+	err = i.d.db.QueryRowContext(ctx, "SELECT GROUP_CONCAT(PRIVILEGE_TYPE ORDER BY PRIVILEGE_TYPE SEPARATOR ', ') FROM information_schema.USER_PRIVILEGES "+
+		"WHERE REPLACE(GRANTEE, '''', '') = CURRENT_USER() AND PRIVILEGE_TYPE IN ('SUPER', 'READ ONLY ADMIN', 'READ_ONLY ADMIN', 'CONNECTION_ADMIN')").Scan(&powers)
+	if powers.Valid {
+		f.weak("our account may write on a server that is read-only ("+powers.String+"): leafd asks before it writes, but a failover may come in between",
 			"use one with SELECT, INSERT, UPDATE and DELETE on leaf_alloc alone, as deploy/leaf_alloc.sql shows")
 	}
 	return f, i.d.fail(ctx, err, "read the account's privileges")
@@ -153,10 +147,7 @@ func (i *Inspector) Table(ctx context.Context) (TableFacts, error) {
 		return nil
 	}, "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, COLLATION_NAME FROM information_schema.COLUMNS"+ofTable)
 	if err == nil {
-		err = i.keys(ctx, &f)
-	}
-	if err == nil {
-		err = i.d.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = '"+table+"'").Scan(&f.Triggers)
+		err = i.d.db.QueryRowContext(ctx, keysAndTriggers).Scan(&f.UniqueTag, &f.Triggers)
 	}
 	if err == nil {
 		err = i.d.db.QueryRowContext(ctx, viewMySQL).Scan(new(any), new(any), &f.TellsChanges)
@@ -164,24 +155,10 @@ func (i *Inspector) Table(ctx context.Context) (TableFacts, error) {
 	return f, i.d.fail(ctx, err, "look at "+table)
 }
 
-// keys finds a unique key of biz_tag alone.
-func (i *Inspector) keys(ctx context.Context, f *TableFacts) error {
-	columns, whole := map[string]int{}, map[string]bool{}
-	err := i.d.read(ctx, func(rows *sql.Rows) error {
-		var key, column string
-		var part sql.NullInt64
-		if err := rows.Scan(&key, &column, &part); err != nil {
-			return err
-		}
-		columns[key]++
-		whole[key] = strings.EqualFold(column, "biz_tag") && !part.Valid
-		return nil
-	}, "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"+ofTable+" AND NON_UNIQUE = 0")
-	for key, n := range columns {
-		f.UniqueTag = f.UniqueTag || n == 1 && whole[key]
-	}
-	return err
-}
+// keysAndTriggers tells whether a unique key is of biz_tag alone and as a whole, and counts the triggers.
+const keysAndTriggers = "SELECT EXISTS (SELECT 1 FROM information_schema.STATISTICS" + ofTable + " AND NON_UNIQUE = 0 " +
+	"GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(LOWER(COLUMN_NAME)) = 'biz_tag' AND MAX(SUB_PART) IS NULL), " +
+	"(SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = '" + table + "')"
 
 // Privileges are what the user of the DSN may do with leaf_alloc; nil where allowed.
 type Privileges struct {
@@ -223,13 +200,5 @@ func (i *Inspector) Privileges(ctx context.Context) (Privileges, error) {
 // isDenied tells that the user may not do what it asked for.
 func isDenied(err error) bool {
 	var answer *mysql.MySQLError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch answer.Number {
-	case erDBAccessDenied, erTableAccessDenied, erColumnAccessDenied:
-		return true
-	default:
-		return false
-	}
+	return errors.As(err, &answer) && slices.Contains([]uint16{erDBAccessDenied, erTableAccessDenied, erColumnAccessDenied}, answer.Number)
 }
