@@ -89,10 +89,6 @@ service reads; --config= reads no file.
 	root.SetUsageFunc(usage)
 	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.supportCmd(), a.benchCmd(), a.configCmd(), a.versionCmd())
 	explainArgs(root)
-	// Only for a shell that asks what could follow: cobra keeps what answers it in a global variable.
-	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
-		complete(root)
-	}
 	return root
 }
 

@@ -53,7 +53,6 @@ asked for, or no request brought an ID. Refusals and a missed rate exit with 0.`
 	settings.AddFlags(fs, listenNames...)
 	fs.StringArrayVar(&cfg.URLs, "url", nil, "a daemon: http://host:port, https://host:port or unix:/path; repeat it for more (default: at the settings' listen)")
 	fs.StringVar(&mode, "mode", string(loadtest.Snowflake), "kind of IDs: snowflake or segment")
-	takes(fs, "mode", string(loadtest.Snowflake), string(loadtest.Segment))
 	fs.StringArrayVar(&cfg.Keys, "key", []string{"leafd"}, "key of the IDs, with --mode segment the tag; repeat it for more")
 	fs.IntVarP(&cfg.Batch, "batch", "n", 1, "IDs a request, at most the daemon's --max-batch")
 	fs.Float64Var(&cfg.Rate, "rate", 0, "requests a second, all clients together; 0: as many as are answered")

@@ -24,7 +24,6 @@ const (
 // outputFlag adds -o, which is for people or for programs.
 func (a *app) outputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&a.output, "output", "o", outputText, "form of the output: text or json")
-	takes(cmd.Flags(), "output", outputText, outputJSON)
 }
 
 // timeoutFlag adds --timeout, 10s where it isn't given.

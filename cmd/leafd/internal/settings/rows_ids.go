@@ -97,7 +97,7 @@ func snowflakeSettings() []Setting {
 			Usage: "datacenter ID, from 0, for a layout that has one (default 0)",
 		},
 		{
-			Name: "layout", Kind: kindText, Def: snowflake.DefaultLayout().String(), Offer: []string{"41+10+12", "41+5+5+12"},
+			Name: "layout", Kind: kindText, Def: snowflake.DefaultLayout().String(),
 			// fillLayout reads it.
 			Usage: "bits of an ID: time+worker+sequence or time+datacenter+worker+sequence, at most 63",
 			More:  "Never change it, nor the epoch, once IDs were issued: new IDs could equal old ones.",

@@ -37,7 +37,6 @@ type Setting struct {
 	Usage  string   // one sentence, for --help and the sample
 	More   string   // what the sample says besides
 	Words  []string // the values allowed, for text and lists; nil allows any
-	Offer  []string // values that completion offers where any is allowed
 	Secret bool     // never print it as it is
 	Live   bool     // a reload takes it
 	bounds bounds   // of numbers and durations
