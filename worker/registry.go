@@ -20,7 +20,8 @@ var (
 	// ErrNoCluster: there is no cluster to join yet, or it gives out no worker ID for now,
 	// since the registry lost its data. It may be asked again.
 	ErrNoCluster = errors.New("no cluster")
-	// ErrInUse is returned by Entry.Release for an entry that is live, or not past its limit.
+	// ErrInUse is returned where a worker ID is to be released that is live, not past its limit, or a
+	// Java Leaf's.
 	ErrInUse = errors.New("entry in use")
 	// ErrNoEntry is returned where a worker ID is to be released that has no entry.
 	ErrNoEntry = errors.New("no such entry")

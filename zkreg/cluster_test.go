@@ -259,7 +259,7 @@ func TestJavaTree(t *testing.T) {
 		require.True(t, ok)
 		require.NotEqual(t, int64(3), name.workerID)
 		_, err = directory(t, cfg).Release(bounded(t, patience), name.workerID, false)
-		require.ErrorIs(t, err, ErrJava)
+		require.ErrorIs(t, err, worker.ErrInUse)
 	}
 	untouched("a release")
 	all := list1(t, cfg)

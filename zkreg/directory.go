@@ -62,13 +62,10 @@ func (d *Directory) Look(ctx context.Context, r worker.Record) (worker.Snapshot,
 	return s, err
 }
 
-// ErrJava is returned by Release, without force, for the entry of a Java Leaf.
-var ErrJava = errors.New("the entry is a Java Leaf's")
-
 // Release marks the entry of workerID released, and returns it as it is then. It is conditional
 // on the entry as it was judged: one that is reported in that moment stays. worker.ErrNoEntry;
-// worker.ErrInUse where its limit has not passed on ZooKeeper's clock; worker.ErrDamaged for one
-// that can't be read: what was issued under it is not known; ErrJava. force lowers the limit
+// worker.ErrInUse where its limit has not passed on ZooKeeper's clock, or it is a Java Leaf's;
+// worker.ErrDamaged for one that can't be read: what was issued under it is not known. force lowers the limit
 // (Entry.Release), and has a leafd's entry stand in the place of a Java Leaf's, on the word of the
 // operator that the daemon is dead and never starts again from what it has.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
@@ -96,7 +93,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	case err != nil || was.State == worker.StateReleased:
 		return was, err
 	case was.State == StateJava && !force:
-		return was, fmt.Errorf("%w: worker %d is %s's. Once that is stopped for good, release it with force: then another may get the worker ID", ErrJava, workerID, was.Node)
+		return was, fmt.Errorf("%w: worker %d is a Java Leaf's, %s. Once that is stopped for good, release it with force: then another may get the worker ID", worker.ErrInUse, workerID, was.Node)
 	}
 	live, _, err := t.readLive(ctx)
 	if err != nil {

@@ -202,8 +202,7 @@ func decodeEntry(p string, data []byte) (worker.Entry, error) {
 			d.State, d.Ceiling = StateJava, 0
 		}
 		return cmp.Or(
-			want(isTime(d.Timestamp), "timestamp is missing or %d: want ms since 1970, before the year 10000", d.Timestamp),
-			want(isTime(d.Ceiling), "ceiling is missing or %d: want ms since 1970, before the year 10000", d.Ceiling),
+			want(isTime(d.Timestamp) && isTime(d.Ceiling), "timestamp %d and ceiling %d, where -1 is a missing one: want ms since 1970, before the year 10000", d.Timestamp, d.Ceiling),
 			want(java || slices.Contains([]worker.EntryState{worker.StateActive, worker.StateReleased, worker.StateClaiming}, d.State), "state %q: want active, released or claiming", d.State),
 			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest,
 				"floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit),
@@ -237,14 +236,11 @@ func decodeRoot(p string, data []byte) (worker.Root, error) {
 	return decode(p, data, absent, worker.ErrDamaged, doRoot, func(d *worker.Root) error {
 		return cmp.Or(
 			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),
-			want(isTime(d.Epoch), "epoch %d: want ms since 1970, before the year 10000", d.Epoch),
+			want(isTime(d.Epoch) && isTime(d.LostAt) && isTime(d.Floor), "epoch %d, lost_at %d and floor %d: want ms since 1970, before the year 10000", d.Epoch, d.LostAt, d.Floor),
 			want(checkPath(d.Forever) == nil, "forever: %w", checkPath(d.Forever)),
-			want(d.Parent >= 0, "parent_czxid %d: want 0 or more", d.Parent),
+			want(d.Parent >= 0 && d.Losses >= 0, "parent_czxid %d and losses %d: want 0 or more", d.Parent, d.Losses),
 			want(0 < d.LongestLeaseMS && d.LongestLeaseMS <= int64(latest), "longest_lease %d: want ms, more than 0", d.LongestLeaseMS),
 			want(0 <= d.LongestSessionMS && d.LongestSessionMS <= time.Hour.Milliseconds(), "longest_session %d: want ms, an hour at most", d.LongestSessionMS),
-			want(d.Losses >= 0, "losses %d: want 0 or more", d.Losses),
-			want(isTime(d.LostAt), "lost_at %d: want ms since 1970, before the year 10000", d.LostAt),
-			want(isTime(d.Floor), "floor %d: want ms since 1970, before the year 10000", d.Floor),
 		)
 	})
 }

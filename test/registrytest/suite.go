@@ -332,7 +332,7 @@ func testJavaEntry(t *testing.T, w *World) {
 	require.Greater(t, d.ID(), int64(1))
 	require.NoError(t, d.report())
 	_, err := w.Directory().Release(patient(t), java.WorkerID, false)
-	require.ErrorIs(t, err, zkreg.ErrJava)
+	require.ErrorIs(t, err, worker.ErrInUse)
 	require.Equal(t, java, entryOf(t, w, java.WorkerID), "and so it is shown")
 	require.Equal(t, java.Node, entryOf(t, w, java.WorkerID).Node)
 

@@ -11,7 +11,6 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
 )
 
 // forceRisk is what --force can cost.
@@ -67,7 +66,7 @@ and changed: whether it was released just now; of --force without --yes
 				return a.plan(fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, at.client, before, list.AsOf))
 			}
 			after, err := at.dir.Release(ctx, id, force) // which judges the entry as it is at that moment
-			if errors.Is(err, worker.ErrInUse) || errors.Is(err, zkreg.ErrJava) {
+			if errors.Is(err, worker.ErrInUse) {
 				return fmt.Errorf("%w; leafd worker release --help says what --force risks", err)
 			}
 			if err != nil {
