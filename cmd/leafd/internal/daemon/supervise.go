@@ -61,7 +61,7 @@ func (d *daemon) issues() {
 func (d *daemon) hold(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, holdBack)
 	defer cancel()
-	for !d.server.Ready() && d.Clock.Sleep(ctx, time.Millisecond) == nil { //nolint:revive // it is the wait
+	for !d.server.Ready() && d.Clock.Sleep(ctx, time.Millisecond) == nil {
 	}
 }
 
