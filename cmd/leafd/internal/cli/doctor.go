@@ -76,25 +76,16 @@ func (e examination) verdict() error {
 		return nil
 	}
 	worst := e.worst()
-	text := fmt.Sprintf("%d of %d checks failed: see %s", failed, len(e), worst.Check)
-	if worst.Err == nil {
-		return errors.New(text)
-	}
-	return inspect.Reword(worst.Err, text)
+	return inspect.Reword(worst.Err, fmt.Sprintf("%d of %d checks failed: see %s", failed, len(e), worst.Check))
 }
 
 // worst is the worst finding, and of those that are as bad the first; nil where there is none.
 func (e examination) worst() *doctor.Result {
-	var worst *doctor.Result
-	for i := range e {
-		if worst == nil || severity(e[i]) > severity(*worst) {
-			worst = &e[i]
-		}
-	}
-	if worst == nil || severity(*worst) == 0 {
+	worst := slices.MaxFunc(e, func(x, y doctor.Result) int { return severity(x) - severity(y) }) // the first of equals
+	if severity(worst) == 0 {
 		return nil
 	}
-	return worst
+	return &worst
 }
 
 // severity ranks findings: a Fail with an exit code of its own first, and last a warning of how

@@ -28,7 +28,7 @@ type Result struct {
 	Status Status `json:"status"`
 	Found  string `json:"found"`
 	Do     string `json:"do,omitempty"` // what to do about it; empty where there is nothing to do
-	Err    error  `json:"-"`            // of a Fail, what was found as an error; nil: none that says more
+	Err    error  `json:"-"`            // of a Fail, what was found as an error
 }
 
 // check looks at one thing, and reports one Result or several.
