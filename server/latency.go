@@ -62,16 +62,17 @@ type stripe struct {
 //  4. The clock is read once for all responses that are written together: of
 //     requests that came in one packet, one ends where the next begins.
 type latency struct {
+	desc    *prometheus.Desc
 	stripes []stripe // immutable; a power of two of them
 	mask    uint64   // immutable: the number of stripes less one
 }
 
-func newLatency() *latency {
+func newLatency(name, help string) *latency {
 	n := uint64(8)
 	for n < 256 && n < 4*uint64(runtime.GOMAXPROCS(0)) { //nolint:gosec // at least 1
 		n *= 2
 	}
-	return &latency{stripes: make([]stripe, n), mask: n - 1}
+	return &latency{desc: prometheus.NewDesc(name, help, []string{"mode", "batch"}, nil), stripes: make([]stripe, n), mask: n - 1}
 }
 
 // of returns the stripe of the request's connection.
@@ -163,33 +164,26 @@ func (l *latency) issued(m mode) int64 {
 	return n
 }
 
-// histogram is a histogram of requests at a scrape.
-type histogram struct {
-	buckets map[float64]uint64 // by upper bound in seconds: cumulative
-	count   uint64
-	seconds float64
-}
-
 // histogram adds up the requests of one kind, failed ones included.
-func (l *latency) histogram(m mode, batch bool) histogram {
+func (l *latency) histogram(m mode, batch int) prometheus.Metric {
 	var counts [len(latencyBounds) + 1]uint64
 	var sumNS int64
 	for i := range l.stripes {
-		for _, t := range []*timings{&l.stripes[i].served[m][index(batch)], &l.stripes[i].failed[m][index(batch)]} {
+		for _, t := range []*timings{&l.stripes[i].served[m][batch], &l.stripes[i].failed[m][batch]} {
 			for b := range counts {
 				counts[b] += t.counts[b].Load()
 			}
 			sumNS += t.sumNS.Load()
 		}
 	}
-	h := histogram{buckets: make(map[float64]uint64, len(latencyBounds)), seconds: time.Duration(sumNS).Seconds()}
+	count, buckets := uint64(0), make(map[float64]uint64, len(latencyBounds)) // cumulative, by upper bound
 	for b, n := range counts {
-		h.count += n
+		count += n
 		if b < len(latencyBounds) {
-			h.buckets[latencyBounds[b].Seconds()] = h.count
+			buckets[latencyBounds[b].Seconds()] = count
 		}
 	}
-	return h
+	return prometheus.MustNewConstHistogram(l.desc, count, time.Duration(sumNS).Seconds(), buckets, modeNames[m], [...]string{"no", "yes"}[batch])
 }
 
 // modeNames are the label values of the modes.
@@ -197,54 +191,15 @@ func (l *latency) histogram(m mode, batch bool) histogram {
 //nolint:gochecknoglobals // never written to
 var modeNames = [modes]string{snowflakeMode: "snowflake", segmentMode: "segment"}
 
-// latencyCollector exports the latencies of both protocols to Prometheus. It builds the
-// histograms at the scrape.
-type latencyCollector struct {
-	metrics             *metrics
-	httpDesc, redisDesc *prometheus.Desc
-	issued              *prometheus.Desc
-}
-
-var _ prometheus.Collector = latencyCollector{}
-
-func newLatencyCollector(m *metrics) latencyCollector {
-	labels := []string{"mode", "batch"}
-	return latencyCollector{
-		metrics: m,
-		httpDesc: prometheus.NewDesc("leafd_http_request_duration_seconds",
-			"Requests for IDs, from when each was read until its response was written, without those with a bad key or count, and those beyond a limit.",
-			labels, nil),
-		redisDesc: prometheus.NewDesc("leafd_redis_request_duration_seconds",
-			"The same of commands of the Redis protocol.", labels, nil),
-		issued: prometheus.NewDesc("leafd_ids_issued_total", "IDs put into responses.", []string{"mode"}, nil),
-	}
-}
+var _ prometheus.Collector = (*latency)(nil)
 
 // Describe implements prometheus.Collector.
-func (c latencyCollector) Describe(descs chan<- *prometheus.Desc) {
-	descs <- c.httpDesc
-	descs <- c.redisDesc
-	descs <- c.issued
-}
+func (l *latency) Describe(descs chan<- *prometheus.Desc) { descs <- l.desc }
 
 // Collect implements prometheus.Collector.
-func (c latencyCollector) Collect(metrics chan<- prometheus.Metric) {
-	send := func(desc *prometheus.Desc, m prometheus.Metric, err error) {
-		if err != nil { // the labels don't fit: a mistake in this file
-			m = prometheus.NewInvalidMetric(desc, err)
-		}
-		metrics <- m
-	}
+func (l *latency) Collect(metrics chan<- prometheus.Metric) {
 	for _, m := range []mode{snowflakeMode, segmentMode} {
-		name := modeNames[m]
-		issued, err := prometheus.NewConstMetric(c.issued, prometheus.CounterValue, float64(c.metrics.issued(m)), name)
-		send(c.issued, issued, err)
-		for _, batch := range []string{"no", "yes"} {
-			for desc, of := range map[*prometheus.Desc]*latency{c.httpDesc: c.metrics.latency, c.redisDesc: c.metrics.redisLatency} {
-				h := of.histogram(m, batch == "yes")
-				shown, err := prometheus.NewConstHistogram(desc, h.count, h.seconds, h.buckets, name, batch)
-				send(desc, shown, err)
-			}
-		}
+		metrics <- l.histogram(m, 0)
+		metrics <- l.histogram(m, 1)
 	}
 }

@@ -28,8 +28,10 @@ type metrics struct {
 
 func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	m := &metrics{
-		latency: newLatency(), errors: make(map[string]prometheus.Counter), gather: reg,
-		redisLatency: newLatency(), redisErrors: make(map[string]prometheus.Counter),
+		latency: newLatency("leafd_http_request_duration_seconds",
+			"Requests for IDs, from when each was read until its response was written, without those with a bad key or count, and those beyond a limit."),
+		redisLatency: newLatency("leafd_redis_request_duration_seconds", "The same of commands of the Redis protocol."),
+		errors:       make(map[string]prometheus.Counter), redisErrors: make(map[string]prometheus.Counter), gather: reg,
 	}
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_errors_total",
@@ -55,7 +57,12 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	for _, c := range []prometheus.Collector{newLatencyCollector(m), failed, redisFailed, m.panics, build} {
+	issued := func(of mode) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "leafd_ids_issued_total", Help: "IDs put into responses.", ConstLabels: prometheus.Labels{"mode": modeNames[of]},
+		}, func() float64 { return float64(m.issued(of)) })
+	}
+	for _, c := range []prometheus.Collector{m.latency, m.redisLatency, issued(snowflakeMode), issued(segmentMode), failed, redisFailed, m.panics, build} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
