@@ -122,11 +122,12 @@ func group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			names = append(names, c.Name())
+		hint := ""
+		cmd.SuggestionsMinimumDistance = 2 // cobra's own
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = " (did you mean " + strings.Join(near, " or ") + "?)"
 		}
-		return settings.Usagef("%s has no command %q%s; see %s --help", cmd.CommandPath(), args[0], settings.Hint(args[0], names, ""), cmd.CommandPath())
+		return settings.Usagef("%s has no command %q%s; see %s --help", cmd.CommandPath(), args[0], hint, cmd.CommandPath())
 	}
 	cmd.AddCommand(sub...)
 	return cmd
@@ -159,15 +160,9 @@ func help(cmd *cobra.Command, args []string) error {
 	return named.Help()
 }
 
-// flagError adds to an unknown flag the one that was probably meant.
+// flagError makes a mistake in the flags one in the command line.
 func flagError(cmd *cobra.Command, err error) error {
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	text := err.Error()
-	if typed, found := strings.CutPrefix(text, "unknown flag: --"); found {
-		text += settings.Hint(typed, names, "--")
-	}
-	return settings.Usagef("%s; see %s --help", text, cmd.CommandPath())
+	return settings.Usagef("%w; see %s --help", err, cmd.CommandPath())
 }
 
 // command completes a command that reads the settings of these names, or all: run gets them, and

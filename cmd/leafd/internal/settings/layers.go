@@ -88,7 +88,7 @@ func (l *layers) parseFile(content []byte) error {
 	known := names()
 	for _, key := range slices.Sorted(maps.Keys(l.file)) {
 		if !slices.Contains(known, key) {
-			l.problems = append(l.problems, fmt.Sprintf("config file %s: unknown key %q%s", l.path, key, Hint(key, known, "")))
+			l.problems = append(l.problems, fmt.Sprintf("config file %s: unknown key %q", l.path, key))
 			delete(l.file, key)
 		}
 	}
@@ -125,8 +125,7 @@ func (l *layers) readEnv(vars map[string]string) {
 		switch {
 		case !strings.HasPrefix(variable, envPrefix):
 		case !found:
-			near := slices.Sorted(maps.Keys(known))
-			l.warnings = append(l.warnings, fmt.Sprintf("unknown environment variable %s is ignored%s", variable, Hint(variable, near, "")))
+			l.warnings = append(l.warnings, fmt.Sprintf("unknown environment variable %s is ignored", variable))
 		case name != "" && vars[variable] != "":
 			l.env[name] = vars[variable]
 		}

@@ -48,25 +48,6 @@ func TestDeriveAdvertise(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestHint(t *testing.T) {
-	t.Parallel()
-	known := []string{"node", "listen", "max-batch"}
-	for typed, want := range map[string]string{
-		"noed": "", "nod": " (did you mean --node?)", "lissten": " (did you mean --listen?)",
-		"MAX-BATCH": "", "max_bacth": " (did you mean --max-batch?)", "": "", "x": "",
-	} {
-		require.Equal(t, want, Hint(typed, known, "--"), typed)
-	}
-	require.Empty(t, Hint(string(make([]byte, 1<<20)), known, ""))
-	for _, tc := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}} {
-		require.Equal(t, tc.want, editDistance(tc.a, tc.b))
-		require.Equal(t, tc.want, editDistance(tc.b, tc.a))
-	}
-}
-
 func TestSocketPaths(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, CheckSocketPath("/run/leafd/leafd.sock"))
