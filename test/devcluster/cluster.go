@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leafd/leafd/internal/listen"
 	"github.com/leafd/leafd/test/proctest"
 )
 
@@ -74,9 +73,10 @@ func (o options) checkPorts(ctx context.Context) error {
 	for n := range o.daemons {
 		offsets = append(offsets, daemonPort+1+n)
 	}
+	var lc net.ListenConfig
 	var taken []error
 	for _, offset := range offsets {
-		listener, err := listen.TCP(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port(offset))))
+		listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port(offset))))
 		if err == nil {
 			err = listener.Close()
 		}

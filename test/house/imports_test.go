@@ -27,7 +27,6 @@ var rooms = []struct {
 	imports []string
 }{
 	{"clock", nil},
-	{"internal/listen", nil},
 	{"internal/plainfile", nil},
 	{"client", nil},                          // for other programs, which get the standard library alone with it
 	{"internal/loadtest", []string{"clock"}}, // it looks at a daemon from outside
@@ -50,12 +49,12 @@ var rooms = []struct {
 	{"cmd/leafd/internal/alarm", []string{"clock", "server/condition"}},
 	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
-		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "internal/listen", "segment", "segment/sqlstore",
+		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "segment", "segment/sqlstore",
 		"server", "server/condition", "server/metrics", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession",
 	}},
 	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server", "server/peerclock", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
 	{"cmd/leafd/internal/doctor", []string{
-		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "internal/listen",
+		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile",
 		"segment/sqlstore", "server", "worker", "zkreg",
 	}},
 	{"cmd/leafd/internal/cli", []string{

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 
-	"github.com/leafd/leafd/internal/listen"
 	"github.com/leafd/leafd/server"
 )
 
@@ -21,6 +20,7 @@ type opened struct {
 // openListeners opens every listener, the public one first: a daemon without one of
 // its addresses has touched nothing. close closes them, served or not.
 func (d *daemon) openListeners(ctx context.Context) error {
+	var lc net.ListenConfig
 	line := d.Log.Info()
 	for _, l := range []struct {
 		field, address string
@@ -41,7 +41,7 @@ func (d *daemon) openListeners(ctx context.Context) error {
 		case isUnix:
 			ln, err = listenUnix(ctx, path)
 		default:
-			ln, err = listen.TCP(ctx, l.address)
+			ln, err = lc.Listen(ctx, "tcp", l.address)
 		}
 		if err != nil {
 			return fmt.Errorf("listening on %s: %w", l.address, err)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/internal/listen"
 	"github.com/leafd/leafd/server"
 )
 
@@ -51,7 +50,8 @@ func (p *Patient) listeners(ctx context.Context, r *report) {
 func occupied(ctx context.Context, address string) error {
 	path, unix := strings.CutPrefix(address, settings.UnixScheme)
 	if !unix {
-		ln, err := listen.TCP(ctx, address)
+		var lc net.ListenConfig
+		ln, err := lc.Listen(ctx, "tcp", address)
 		if err == nil {
 			err = ln.Close()
 		}

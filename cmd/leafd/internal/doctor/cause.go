@@ -6,7 +6,6 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/leafd/leafd/internal/listen"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -17,7 +16,6 @@ const theClock = "the clock"
 // cause names what a Fail comes from, where other checks can fail of the same; "" where it
 // stands for itself.
 func cause(r Result) string {
-	var held *listen.HeldError
 	var errno syscall.Errno
 	late := errors.Is(r.Err, context.DeadlineExceeded)
 	is := func(checks ...string) bool { return slices.Contains(checks, r.Check) }
@@ -26,8 +24,6 @@ func cause(r Result) string {
 	switch {
 	case errors.Is(r.Err, worker.ErrClockRefused), is("layout"):
 		return theClock
-	case errors.As(r.Err, &held):
-		return held.Holder
 	case directory && errors.As(r.Err, &errno):
 		return "the data directory: " + errno.Error()
 	case directory && late:
