@@ -24,6 +24,8 @@ func cause(r Result) string {
 	switch {
 	case errors.Is(r.Err, worker.ErrClockRefused), is("layout"):
 		return theClock
+	case errors.Is(r.Err, syscall.EADDRINUSE): // it has all of them, as a rule
+		return "the process that has the port"
 	case directory && errors.As(r.Err, &errno):
 		return "the data directory: " + errno.Error()
 	case directory && late:
