@@ -52,7 +52,7 @@ func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Rec
 			return err
 		}
 	}
-	switch do { //nolint:exhaustive // a FixesRoot
+	switch do {
 	case worker.MakeRoot:
 		err = r.makeRoot(ctx, d, s)
 	case worker.Repair:
