@@ -142,23 +142,26 @@ func (g *guarded) put(tag string, seen HighMark, high int64, by string) (m HighM
 	return m, err
 }
 
+// live returns the connection that fetches use, 0 while the guard is away, with since when and why,
+// and what is closed when that changes.
+func (g *guarded) live() (conn uint64, since time.Duration, why error, changed <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.conn != 0 && g.conn != g.guard.Connection() {
+		g.awayLocked(errors.New("the connection broke"), g.svc.clock.Mono())
+	}
+	return g.conn, g.since, g.err, g.changed
+}
+
 // await returns the connection that fetches use, 0 where the guard is away for longer than
-// the patience.
-func (g *guarded) await() uint64 {
+// the patience, with for how long and why.
+func (g *guarded) await() (conn uint64, away time.Duration, why error) {
 	for {
-		g.mu.Lock()
-		conn, changed := g.conn, g.changed
-		left := g.patience() - (g.svc.clock.Mono() - g.since)
-		g.mu.Unlock()
-		if conn != 0 && conn == g.guard.Connection() {
-			return conn
-		}
-		if conn != 0 {
-			g.away(conn, errors.New("the connection broke"), g.svc.clock.Mono())
-			continue
-		}
-		if left <= 0 {
-			return 0
+		conn, since, why, changed := g.live()
+		away := g.svc.clock.Mono() - since
+		left := g.patience() - away
+		if conn != 0 || left <= 0 {
+			return conn, away, why
 		}
 		err := g.svc.boundedBy(left, func(ctx context.Context) error {
 			select {
@@ -169,7 +172,7 @@ func (g *guarded) await() uint64 {
 			}
 		})
 		if err != nil {
-			return 0
+			return 0, g.svc.clock.Mono() - since, why
 		}
 	}
 }
@@ -178,9 +181,12 @@ func (g *guarded) await() uint64 {
 func (g *guarded) away(conn uint64, err error, since time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.conn != conn {
-		return
+	if g.conn == conn {
+		g.awayLocked(err, since)
 	}
+}
+
+func (g *guarded) awayLocked(err error, since time.Duration) {
 	g.conn, g.err, g.since = 0, err, since
 	g.changedLocked()
 }
@@ -204,13 +210,6 @@ func (g *guarded) goesWithout(tag string, high int64) bool {
 	return true
 }
 
-// awayFor is how long the guard is away.
-func (g *guarded) awayFor() time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.svc.clock.Mono() - g.since
-}
-
 // without says why ranges are used that the guard doesn't know of; nil where none is.
 func (g *guarded) without() error {
 	g.mu.Lock()
@@ -225,12 +224,6 @@ func (g *guarded) without() error {
 	}
 }
 
-func (g *guarded) cause() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.err
-}
-
 // obtainGuarded is obtain with a guard.
 func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, error) {
 	g := s.guarded
@@ -238,7 +231,7 @@ func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, error) {
 		if b.pending != (Range{}) && b.disposed {
 			return s.mark(t, b)
 		}
-		conn := g.await()
+		conn, away, why := g.await()
 		if conn != 0 {
 			t.giveUp(b)
 			began := s.clock.Mono()
@@ -252,12 +245,12 @@ func (s *Service) obtainGuarded(t *Tag, b *buffer) (Range, error) {
 			continue
 		}
 		if s.cfg.GuardRequired {
-			return Range{}, fmt.Errorf("%w: no range of %q is fetched without it: %w", ErrGuardAway, t.name, g.cause())
+			return Range{}, fmt.Errorf("%w: no range of %q is fetched without it: %w", ErrGuardAway, t.name, why)
 		}
 		t.mu.Lock()
 		wanted := b.waiting > 0
 		t.mu.Unlock()
-		if !wanted && g.awayFor() < guardGrace && s.fetchCtx.Err() == nil {
+		if !wanted && away < guardGrace && s.fetchCtx.Err() == nil {
 			return Range{}, errPostponed
 		}
 		r, err := s.propose(t, b)
@@ -378,14 +371,8 @@ func (g *guarded) failed(err error) {
 // open returns the connection that fetches use from now on, and sets the session that it is
 // one of.
 func (g *guarded) open(ctx context.Context, session *string) (uint64, error) {
-	g.mu.Lock()
-	conn := g.conn
-	g.mu.Unlock()
-	if conn != 0 && conn == g.guard.Connection() {
+	if conn, _, _, _ := g.live(); conn != 0 {
 		return conn, nil
-	}
-	if conn != 0 {
-		g.away(conn, errors.New("the connection broke"), g.svc.clock.Mono())
 	}
 	var opened Opened
 	err := g.svc.bounded(func(ctx context.Context) (err error) {
