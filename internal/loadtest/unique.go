@@ -78,18 +78,20 @@ func (s *idSet) in(id int64) bool {
 func (s *idSet) compare(key string) UniqueSet {
 	u := UniqueSet{Key: key, IDs: s.came, Compared: int64(len(s.kept))}
 	slices.SortFunc(s.kept, func(a, b keptID) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at)) })
-	for from, to := 0, 0; from < len(s.kept); from = to {
-		id := s.kept[from].id
-		for to = from + 1; to < len(s.kept) && s.kept[to].id == id; {
+	for from := 0; from < len(s.kept); {
+		id, to := s.kept[from].id, from+1
+		for to < len(s.kept) && s.kept[to].id == id {
 			to++
 		}
-		if to-from == 1 {
+		same := s.kept[from:to]
+		from = to
+		if len(same) == 1 {
 			continue
 		}
 		u.Repeated++
-		u.Surplus += int64(to - from - 1)
+		u.Surplus += int64(len(same) - 1)
 		if len(u.First) < MaxFirst {
-			u.First = append(u.First, Duplicate{ID: id, Times: int64(to - from), Places: [2]Place{s.kept[from].place(), s.kept[from+1].place()}})
+			u.First = append(u.First, Duplicate{ID: id, Times: int64(len(same)), Places: [2]Place{same[0].place(), same[1].place()}})
 		}
 	}
 	return u
