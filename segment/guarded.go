@@ -142,22 +142,22 @@ func (g *guarded) put(tag string, seen HighMark, high int64, by string) (m HighM
 	return m, err
 }
 
-// live returns the connection that fetches use, 0 while the guard is away, with since when and why,
-// and what is closed when that changes.
-func (g *guarded) live() (conn uint64, since time.Duration, why error, changed <-chan struct{}) {
+// live returns the connection that fetches use, 0 while the guard is away, since when, what is closed
+// when that changes, and why it is so.
+func (g *guarded) live() (conn uint64, since time.Duration, changed <-chan struct{}, why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conn != 0 && g.conn != g.guard.Connection() {
 		g.awayLocked(errors.New("the connection broke"), g.svc.clock.Mono())
 	}
-	return g.conn, g.since, g.err, g.changed
+	return g.conn, g.since, g.changed, g.err
 }
 
 // await returns the connection that fetches use, 0 where the guard is away for longer than
 // the patience, with for how long and why.
 func (g *guarded) await() (conn uint64, away time.Duration, why error) {
 	for {
-		conn, since, why, changed := g.live()
+		conn, since, changed, why := g.live()
 		away := g.svc.clock.Mono() - since
 		left := g.patience() - away
 		if conn != 0 || left <= 0 {
@@ -565,5 +565,5 @@ func (g *guarded) awaitStart() {
 	g.mu.Lock()
 	g.since = g.svc.clock.Mono() + guardStart - g.patience()
 	g.mu.Unlock()
-	g.await()
+	_, _, _ = g.await() // without the guard the first pass goes on
 }
