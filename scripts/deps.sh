@@ -7,7 +7,7 @@
 #          libfaketime, which gives it another time;
 #          the tests start their own in temporary directories
 #   long   what the tests that take minutes need beside that: Chromium, promtool, Redis,
-#          its shell and its load, systemd's tools, what reads the packages, and what
+#          its shell and its load, what reads the packages, and what
 #          gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
 #   spec   spin, which checks the models, and the C compiler that it needs
@@ -48,6 +48,7 @@ for group; do
       need mariadb-server-core mariadbd mariadb-install-db
       need mariadb-client-core my_print_defaults # for the latter
       need default-jre-headless java
+      need systemd systemd-socket-activate # which makes /etc/machine-id, too
       need dpkg dpkg
       need util-linux nsenter
       compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1' >/dev/null || need_file libfaketime "/usr/lib/$(uname -m)-linux-gnu/faketime/libfaketimeMT.so.1"
@@ -60,7 +61,7 @@ for group; do
       need prometheus promtool
       need redis-server redis-server
       need redis-tools redis-cli redis-benchmark
-      need systemd systemd-analyze systemd-socket-activate
+      need systemd systemd-analyze
       need dpkg dpkg-deb
       need rpm rpm
       need groff-base groff
