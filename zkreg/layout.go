@@ -236,8 +236,8 @@ func decodeRoot(p string, data []byte) (worker.Root, error) {
 	return decode(p, data, absent, worker.ErrDamaged, doRoot, func(d *worker.Root) error {
 		return cmp.Or(
 			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),
-			want(isTime(d.Epoch) && isTime(d.LostAt) && isTime(d.Floor), "epoch %d, lost_at %d and floor %d: want ms since 1970, before the year 10000", d.Epoch, d.LostAt, d.Floor),
 			want(checkPath(d.Forever) == nil, "forever: %w", checkPath(d.Forever)),
+			want(isTime(d.Epoch) && isTime(d.LostAt) && isTime(d.Floor), "epoch %d, lost_at %d and floor %d, where -1 is a missing one: want ms since 1970, before the year 10000", d.Epoch, d.LostAt, d.Floor),
 			want(d.Parent >= 0 && d.Losses >= 0, "parent_czxid %d and losses %d: want 0 or more", d.Parent, d.Losses),
 			want(0 < d.LongestLeaseMS && d.LongestLeaseMS <= int64(latest), "longest_lease %d: want ms, more than 0", d.LongestLeaseMS),
 			want(0 <= d.LongestSessionMS && d.LongestSessionMS <= time.Hour.Milliseconds(), "longest_session %d: want ms, an hour at most", d.LongestSessionMS),
