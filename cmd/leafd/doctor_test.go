@@ -302,5 +302,5 @@ func TestDoctorOfAlarms(t *testing.T) {
 	d.result("alarm-webhook", doctor.Warn, "can't be reached")
 	d = check("--alarm-webhook", "hunter2")
 	require.Equal(t, cli.ExitUsage, d.code)
-	d.result("alarm-webhook", doctor.Fail, "not an http or https URL")
+	d.result("settings", doctor.Fail, "--alarm-webhook is (hidden): want an http or https URL with a host")
 }

@@ -89,22 +89,21 @@ func SameDatabase(a, b string) bool {
 	return errA == nil && errB == nil && placeOf(was) == placeOf(is)
 }
 
-// PrepareReload returns what has new connections made as c says, which names the Store's
-// database (SameDatabase). ErrBadDSN.
-func (s *Store) PrepareReload(c Config) (commit func(), err error) {
+// Reload has new connections made as c says, which names the Store's database
+// (SameDatabase). ErrBadDSN.
+func (s *Store) Reload(c Config) error {
 	if s.connector == nil {
-		return func() {}, nil
+		return nil
 	}
 	_, inner, err := newMySQLConnector(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func() {
-		s.connector.inner.Store(&inner)
-		for _, d := range []*database{s.database, s.people} {
-			d.dropIdle()
-		}
-	}, nil
+	s.connector.inner.Store(&inner)
+	for _, d := range []*database{s.database, s.people} {
+		d.dropIdle()
+	}
+	return nil
 }
 
 // newMySQLConnector returns the driver's configuration for c, and a connector with

@@ -57,9 +57,6 @@ type Config struct {
 	Clock clock.Clock
 	// Ask returns what is wrong now, as each part tells it. It must not block. Required.
 	Ask func() []condition.Condition
-	// Webhook is an http or https URL that alarms are posted to; it is a
-	// secret. Empty: none.
-	Webhook string
 	// Cause puts an error into words for every reader, or returns ""; nil: none has words.
 	// It must not block.
 	Cause func(error) string
@@ -169,11 +166,6 @@ func New(cfg Config) (*Alarms, error) {
 	for _, result := range []string{resultOK, resultFailed, resultDropped} {
 		a.posted.WithLabelValues(result)
 	}
-	take, err := a.PrepareWebhook(cfg.Webhook)
-	if err != nil {
-		return nil, err
-	}
-	take()
 	return a, nil
 }
 

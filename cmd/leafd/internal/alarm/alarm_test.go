@@ -29,10 +29,6 @@ func TestConfigIsChecked(t *testing.T) {
 		{"no registerer", func(c *Config) { c.Registerer = nil }, "Registerer"},
 		{"no clock", func(c *Config) { c.Clock = nil }, "Clock"},
 		{"nothing to ask", func(c *Config) { c.Ask = nil }, "Ask"},
-		{"no URL", func(c *Config) { c.Webhook = "secret.example" }, "webhook"},
-		{"no host", func(c *Config) { c.Webhook = "http:///secret" }, "webhook"},
-		{"another scheme", func(c *Config) { c.Webhook = "ftp://secret.example/" }, "webhook"},
-		{"a broken URL", func(c *Config) { c.Webhook = "http://secret.example:x/" }, "webhook"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := newRig(t, nil).cfg
@@ -41,7 +37,6 @@ func TestConfigIsChecked(t *testing.T) {
 			_, err := New(cfg)
 			require.ErrorIs(t, err, ErrConfig)
 			require.ErrorContains(t, err, test.want)
-			require.NotContains(t, err.Error(), "secret")
 		})
 	}
 }
@@ -185,7 +180,7 @@ func TestEvents(t *testing.T) {
 // A hundred thousand tags at once.
 func TestManyAlarmsOfACode(t *testing.T) {
 	hook := receive(t, nil)
-	r := newRig(t, func(c *Config) { c.Webhook = hook.URL })
+	r := newRigTo(t, hook.URL)
 	stop := r.start()
 	const tags = 10_000
 	for range tags {

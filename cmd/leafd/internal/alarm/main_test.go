@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +65,22 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	require.NoError(t, err)
 	r.grace = time.Minute // real time, of which busy machines need more
 	return r
+}
+
+// newRigTo is newRig with the webhook.
+func newRigTo(t *testing.T, webhook string) *rig {
+	t.Helper()
+	r := newRig(t, nil)
+	r.postTo(webhook)
+	return r
+}
+
+// postTo makes webhook the one that alarms are posted to.
+func (r *rig) postTo(webhook string) {
+	r.t.Helper()
+	u, err := url.Parse(webhook)
+	require.NoError(r.t, err)
+	r.SetWebhook(u)
 }
 
 // start runs the alarms until the test ends or stop is called.

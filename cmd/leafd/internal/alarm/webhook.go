@@ -31,21 +31,12 @@ const (
 	resultDropped = "dropped"
 )
 
-// PrepareWebhook checks a webhook as in Config, and returns what makes it the one that
-// alarms are posted to from then on, those that wait or are tried again included. ErrConfig.
+// SetWebhook makes webhook the one that alarms are posted to from then on, those that wait or are
+// tried again included: an http or https URL; nil: none, as at first.
 //
 // The URL often is a secret: chat services put a token into it. Of it nothing
 // but scheme and host is ever told, and so the text of a url.Error never is.
-func (a *Alarms) PrepareWebhook(webhook string) (take func(), err error) {
-	if webhook == "" {
-		return func() { a.hook.Store(nil) }, nil
-	}
-	u, err := url.Parse(webhook)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-		return nil, fmt.Errorf("%w: the webhook is not an http or https URL with a host", ErrConfig)
-	}
-	return func() { a.hook.Store(u) }, nil
-}
+func (a *Alarms) SetWebhook(webhook *url.URL) { a.hook.Store(webhook) }
 
 func newClient() *http.Client {
 	return &http.Client{

@@ -84,7 +84,7 @@ func status(codes ...int) func(int, http.ResponseWriter) {
 
 func TestWebhookBody(t *testing.T) {
 	s := receive(t, nil)
-	r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
+	r := newRigTo(t, s.URL+secretPath)
 	require.Zero(t, r.delivered("ok"), "there from the start")
 	r.start()
 	r.Tell(condition.Of(segment.ErrRegressed, "a\"b\n<>", errors.New("below 7")))
@@ -175,7 +175,7 @@ func TestWebhookRetries(t *testing.T) {
 				})}
 				go func() { _ = server.Serve(network) }()
 				defer func() { require.NoError(t, server.Close()) }()
-				r := newRig(t, func(c *Config) { c.Webhook = "http://hook.example" + secretPath })
+				r := newRigTo(t, "http://hook.example"+secretPath)
 				r.client.Transport = &http.Transport{DialContext: network.dial, DisableKeepAlives: true}
 				stop := r.start()
 				defer stop()
@@ -214,7 +214,7 @@ func requireSecret(t *testing.T, r *rig) {
 
 func TestWebhookDown(t *testing.T) {
 	dead := proctest.DeadAddress(t)
-	r := newRig(t, func(c *Config) { c.Webhook = "http://user:pa55@" + dead + secretPath })
+	r := newRigTo(t, "http://user:pa55@"+dead+secretPath)
 	stop := r.start()
 	r.raise("clock_jumped", "")
 	stop()
@@ -233,7 +233,7 @@ func TestWebhookRedirects(t *testing.T) {
 				w.Header().Set("Location", target.URL)
 				w.WriteHeader(code)
 			})
-			r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
+			r := newRigTo(t, s.URL+secretPath)
 			stop := r.start()
 			r.raise("clock_jumped", "")
 			stop()
@@ -250,7 +250,7 @@ func TestWebhookRedirects(t *testing.T) {
 func TestWebhookQueueOverflow(t *testing.T) {
 	s := receive(t, nil)
 	s.hold = make(chan struct{})
-	r := newRig(t, func(c *Config) { c.Webhook = s.URL })
+	r := newRigTo(t, s.URL)
 	r.client.Timeout = time.Minute
 	stop := r.start()
 	code := func(i int) condition.Code { return condition.Code(fmt.Sprintf("test_%03d", i)) }
@@ -277,7 +277,7 @@ func TestWebhookQueueOverflow(t *testing.T) {
 func TestWebhookAtTheStop(t *testing.T) {
 	t.Run("what is queued is delivered", func(t *testing.T) {
 		s := receive(t, nil)
-		r := newRig(t, func(c *Config) { c.Webhook = s.URL })
+		r := newRigTo(t, s.URL)
 		r.raise("clock_refused", "before Run")
 		r.raise("clock_jumped", "before Run")
 		r.start()()
@@ -289,7 +289,7 @@ func TestWebhookAtTheStop(t *testing.T) {
 			w.Header().Set("Retry-After", "60")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
-		r := newRig(t, func(c *Config) { c.Webhook = s.URL })
+		r := newRigTo(t, s.URL)
 		stop := r.start()
 		r.raise("clock_jumped", "")
 		<-s.got
@@ -301,7 +301,7 @@ func TestWebhookAtTheStop(t *testing.T) {
 	t.Run("a receiver that hangs is left", func(t *testing.T) {
 		s := receive(t, nil)
 		s.hold = make(chan struct{})
-		r := newRig(t, func(c *Config) { c.Webhook = s.URL + secretPath })
+		r := newRigTo(t, s.URL+secretPath)
 		r.client.Timeout = time.Minute
 		r.grace = 50 * time.Millisecond
 		stop := r.start()
@@ -325,23 +325,14 @@ func TestWebhookChanges(t *testing.T) {
 	r := newRig(t, nil)
 	stop := r.start()
 	r.raise(condition.SegmentStore, "there is no webhook")
-	set := func(webhook string) {
-		t.Helper()
-		take, err := r.PrepareWebhook(webhook)
-		require.NoError(t, err)
-		take()
-	}
-	set(first.URL)
+	r.postTo(first.URL)
 	r.raise("clock_jumped", "first")
 	<-first.got
-	_, err := r.PrepareWebhook("ftp://secret")
-	require.ErrorIs(t, err, ErrConfig)
-	require.NotContains(t, err.Error(), "secret")
-	set(second.URL)
+	r.postTo(second.URL)
 	r.raise(condition.ReportFailing, "second")
 	eventually(t, func() bool { return r.delivered("ok") == 2 })
 	require.Equal(t, []string{"clock_jumped", "report_failing"}, second.codes(t))
-	set("")
+	r.SetWebhook(nil)
 	r.raise("peers_silent", "there is none again")
 	stop()
 	require.Len(t, second.codes(t), 2)

@@ -200,6 +200,10 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{name: "NUL in a path", env: map[string]string{"LEAFD_DATA_DIR": "a\x00b"}, says: []string{"NUL"}},
 		{name: "no file", args: []string{"--config=/nonexistent/leafd.yaml"}, says: []string{"config file /nonexistent/leafd.yaml: no such file"}},
 		{name: "a directory for a file", args: []string{"--config=/"}, says: []string{"config file /: want a regular file, not a directory"}},
+		{name: "webhook that is no URL", args: []string{"--alarm-webhook=hunter2"}, says: []string{"--alarm-webhook is (hidden): want an http or https URL with a host"}},
+		{name: "webhook without a host", args: []string{"--alarm-webhook=http:///hunter2"}, says: []string{"http or https URL"}},
+		{name: "webhook of another scheme", args: []string{"--alarm-webhook=ftp://hunter2.example/"}, says: []string{"http or https URL"}},
+		{name: "webhook with a bad port", args: []string{"--alarm-webhook=http://hunter2.example:x/"}, says: []string{"http or https URL"}},
 		{name: "unknown flag", args: []string{"--lisen=x"}, says: []string{"unknown flag: --lisen"}},
 		{name: "an argument", args: []string{"now"}, says: []string{"now"}},
 	} {

@@ -48,10 +48,9 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		if err != nil {
 			return err
 		}
-		log, level, err := daemon.NewLogger(a.Stderr, cfg.Log.Level)
-		if err != nil {
-			return err
-		}
+		reload := daemon.NewReloader(cfg)
+		log, level := daemon.NewLogger(a.Stderr)
+		reload.Join("log", level.Take)
 		a.fatal = &log
 		notify, watchdog, err := daemon.SystemNotifier(log)
 		if err != nil {
@@ -60,10 +59,8 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		if a.reloading == nil {
 			a.reloading = notify.Reloading
 		}
-		reload := daemon.NewReloader(cfg)
 		reload.Load = func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) }
 		reload.Log, reload.Told, reload.Values = log, a.reloading, values
-		reload.Join("log", level.Prepare)
 		return a.serve(cmd.Context(), cfg, daemon.Deps{
 			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: reload,
 			Inherited: a.inherited, Notify: notify, Watchdog: watchdog,

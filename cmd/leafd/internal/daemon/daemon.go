@@ -124,15 +124,16 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 			return settings.AsUsage(err)
 		}
 		d.beside("the certificates", d.certificates.Run)
-		d.Reload.Join("certificates", func(settings.Config) (func(), error) { return d.certificates.Look, nil })
+		d.Reload.Join("certificates", func(settings.Config) { d.certificates.Look() })
 	}
 	registry := prometheus.NewRegistry()
 	if d.alarms, err = alarm.New(alarm.Config{
-		Log: d.Log, Registerer: registry, Clock: d.Clock, Webhook: d.cfg.Alarm.Webhook,
+		Log: d.Log, Registerer: registry, Clock: d.Clock,
 		Ask: d.conditions, Cause: cause, Node: d.cfg.Node, Version: d.Version,
 	}); err != nil {
 		return settings.AsUsage(err)
 	}
+	d.Reload.Join("alarms", func(cfg settings.Config) { d.alarms.SetWebhook(cfg.Alarm.URL) })
 	// They are closed after all that may raise one, with two seconds for deliveries.
 	d.beside("the alarms", d.alarms.Run, d.alarms.Watch)
 	memory := readMemory("")
@@ -159,8 +160,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	if d.metrics, err = metrics.New(measured); err != nil {
 		return err
 	}
-	d.Reload.Join("alarms", func(cfg settings.Config) (func(), error) { return d.alarms.PrepareWebhook(cfg.Alarm.Webhook) })
-	d.Reload.Join("server", func(cfg settings.Config) (func(), error) { return func() { d.server.SetLive(cfg.Live()) }, nil })
+	d.Reload.Join("server", func(cfg settings.Config) { d.server.SetLive(cfg.Live()) })
 	if err := d.openListeners(ctx); err != nil {
 		return err
 	}
@@ -232,7 +232,11 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 		return nil, err
 	}
 	d.onClose("the segment store", func(context.Context) error { return store.Close() })
-	d.Reload.Join("store", func(cfg settings.Config) (func(), error) { return store.PrepareReload(cfg.Store(false)) })
+	d.Reload.Join("store", func(cfg settings.Config) {
+		if err := store.Reload(cfg.Store(false)); err != nil {
+			d.Log.Error().Err(err).Msg("reload: the segment store goes on with the settings that it had")
+		}
+	})
 	cfg := segment.Config{
 		Store: store, HighWater: marks, Clock: d.Clock, Held: d.asksZooKeeper() && d.cache.HasRest(),
 		Node: d.cfg.Node, OwnTable: kept.Local(), GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),

@@ -167,9 +167,7 @@ func (l *life) config() (worker.Config, error) {
 func (l *life) serve(ctx context.Context) error {
 	d := l.d
 	first := d.life.Swap(l) == nil
-	d.Reload.Join("life", func(cfg settings.Config) (func(), error) {
-		return func() { l.worker.SetThreshold(cfg.Clock.Threshold) }, nil
-	})
+	d.Reload.Join("life", func(cfg settings.Config) { l.worker.SetThreshold(cfg.Clock.Threshold) })
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()

@@ -27,30 +27,23 @@ func (l *LogLevel) Run(e *zerolog.Event, level zerolog.Level, _ string) {
 	}
 }
 
-// Prepare makes the log a part that reloads.
-func (l *LogLevel) Prepare(cfg settings.Config) (commit func(), err error) {
-	parsed, err := zerolog.ParseLevel(cfg.Log.Level)
-	return func() { l.least.Store(int32(parsed)) }, err
+// Take makes the log a part that reloads.
+func (l *LogLevel) Take(cfg settings.Config) {
+	parsed, _ := zerolog.ParseLevel(cfg.Log.Level) // the settings allow zerolog's levels alone
+	l.least.Store(int32(parsed))
 }
 
 // NewLogger returns the log, written to w: lines of JSON, and on a terminal lines for people. It also
-// returns the level, to change it.
-func NewLogger(w io.Writer, level string) (zerolog.Logger, *LogLevel, error) {
-	return newLogger(w, level, IsTerminal(w))
-}
+// returns the level, to set it.
+func NewLogger(w io.Writer) (zerolog.Logger, *LogLevel) { return newLogger(w, IsTerminal(w)) }
 
-func newLogger(w io.Writer, level string, terminal bool) (zerolog.Logger, *LogLevel, error) {
-	parsed, err := zerolog.ParseLevel(level)
-	if err != nil {
-		return zerolog.Nop(), nil, settings.Usagef("log-level is %q: %w", level, err)
-	}
+func newLogger(w io.Writer, terminal bool) (zerolog.Logger, *LogLevel) {
 	w = visible{w}
 	if terminal {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
 	}
-	least := &LogLevel{}
-	least.least.Store(int32(parsed))
-	return zerolog.New(w).Hook(least).With().Timestamp().Logger(), least, nil
+	level := &LogLevel{}
+	return zerolog.New(w).Hook(level).With().Timestamp().Logger(), level
 }
 
 // IsTerminal tells whether w is a terminal.

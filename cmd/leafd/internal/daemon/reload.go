@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -15,16 +14,12 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
-// prepare has a part of the daemon check the settings of cfg. commit applies them, and
-// can't fail; err says why the part refuses them. Neither may block.
-type prepare func(cfg settings.Config) (commit func(), err error)
-
 // Reloader reads the settings again at each SIGHUP, the file and the files that it names, and passes
 // those that have changed on to the parts of the daemon. Flags and environment are those of the start.
 // It keeps:
 //
 //  1. All or nothing: no part changes before every setting was read and found
-//     right, and every part has agreed.
+//     right. Parts take settings, and have nothing left to refuse.
 //  2. Only what Config.WithLive copies ever reaches a part. What identifies this daemon
 //     (node, data directory, ZooKeeper, worker ID, layout, where it listens) stays as
 //     at the start until the process ends.
@@ -42,12 +37,12 @@ type Reloader struct {
 	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
 
 	mu    sync.Mutex
-	parts map[string]prepare // mu protects
+	parts map[string]func(cfg settings.Config) // mu protects
 }
 
 // NewReloader returns a Reloader of a daemon that starts with cfg.
 func NewReloader(cfg settings.Config) *Reloader {
-	r := &Reloader{parts: map[string]prepare{}}
+	r := &Reloader{parts: map[string]func(cfg settings.Config){}}
 	r.cfg.Store(&cfg)
 	return r
 }
@@ -55,41 +50,24 @@ func NewReloader(cfg settings.Config) *Reloader {
 // current returns the settings as they are now.
 func (r *Reloader) current() settings.Config { return *r.cfg.Load() }
 
-// Join adds a part, which gets the settings as they are now, and those of every
-// reload to come, in the place of one of the same name. It has begun with those of the start,
-// and keeps them where it refuses the ones of a reload since.
-func (r *Reloader) Join(name string, p prepare) {
+// Join adds a part, in the place of one of the same name: take gets the settings as they are now,
+// and those of every reload to come. It may not block.
+func (r *Reloader) Join(name string, take func(cfg settings.Config)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.parts[name] = p
-	commit, err := p(r.current())
-	if err != nil {
-		r.Log.Error().Err(err).Msg("reload: a part that has started since refuses the settings; fix this and send SIGHUP again")
-		return
-	}
-	commit()
+	r.parts[name] = take
+	take(r.current())
 }
 
-// apply commits to all parts what may change of next.
-func (r *Reloader) apply(next settings.Config) error {
+// apply gives all parts what may change of next.
+func (r *Reloader) apply(next settings.Config) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	merged := r.current().WithLive(next)
-	var commits []func()
-	var refused error
-	for _, prepare := range r.parts {
-		commit, err := prepare(merged)
-		refused = errors.Join(refused, err)
-		commits = append(commits, commit)
-	}
-	if refused != nil {
-		return refused
-	}
-	for _, commit := range commits {
-		commit()
+	for _, take := range r.parts {
+		take(merged)
 	}
 	r.cfg.Store(&merged)
-	return nil
 }
 
 // Run reloads at each signal until ctx is done.
@@ -111,9 +89,6 @@ func (r *Reloader) Run(ctx context.Context, signals <-chan os.Signal) {
 func (r *Reloader) once(ctx context.Context) {
 	before := r.current()
 	next, values, err := r.Load(ctx)
-	if err == nil {
-		err = r.apply(next)
-	}
 	if ctx.Err() != nil { // the stop may have ended the reading
 		return
 	}
@@ -121,6 +96,7 @@ func (r *Reloader) once(ctx context.Context) {
 		r.Log.Error().Err(err).Msg("reload: refused, and no setting has changed; fix this and send SIGHUP again")
 		return
 	}
+	r.apply(next)
 	for _, warning := range next.Warnings {
 		if !slices.Contains(before.Warnings, warning) {
 			r.Log.Warn().Msg(warning)

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"strings"
@@ -14,53 +15,49 @@ import (
 	"github.com/leafd/leafd/test/clitest"
 )
 
-// One part that refuses keeps all of them from changing.
+// What can't be read changes no part; what can reaches all of them, and those that join later.
 func TestReloadIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	r := NewReloader(settings.Config{Node: "n", Limits: settings.Limits{MaxBatch: 1}})
-	var took []int
+	r.Log, r.Values = zerolog.Nop(), &settings.Values{}
+	var next settings.Config
 	var refuse error
-	record := func(cfg settings.Config) (func(), error) {
-		return func() { took = append(took, cfg.Limits.MaxBatch) }, nil
+	r.Load = func(context.Context) (settings.Config, *settings.Values, error) {
+		return next, &settings.Values{}, refuse
 	}
-	r.Join("one", record)
-	r.Join("two", func(settings.Config) (func(), error) { return func() {}, refuse })
-	require.Equal(t, []int{1}, took)
+	took := map[string][]int{}
+	record := func(name string) {
+		r.Join(name, func(cfg settings.Config) { took[name] = append(took[name], cfg.Limits.MaxBatch) })
+	}
+	record("one")
+	record("two")
+	require.Equal(t, map[string][]int{"one": {1}, "two": {1}}, took)
 
-	refuse = io.ErrUnexpectedEOF
-	require.ErrorIs(t, r.apply(settings.Config{Limits: settings.Limits{MaxBatch: 2}}), refuse)
-	require.Equal(t, []int{1}, took)
+	next, refuse = settings.Config{Limits: settings.Limits{MaxBatch: 2}}, io.ErrUnexpectedEOF
+	r.once(t.Context())
+	require.Equal(t, map[string][]int{"one": {1}, "two": {1}}, took)
 	require.Equal(t, 1, r.current().Limits.MaxBatch)
 
-	refuse = nil
-	require.NoError(t, r.apply(settings.Config{Node: "another", Limits: settings.Limits{MaxBatch: 3}}))
-	require.Equal(t, []int{1, 3}, took)
+	next, refuse = settings.Config{Node: "another", Limits: settings.Limits{MaxBatch: 3}}, nil
+	r.once(t.Context())
 	require.Equal(t, "n", r.current().Node)
-	r.Join("one", record)
-	require.Equal(t, []int{1, 3, 3}, took)
-	refuse = io.ErrUnexpectedEOF
-	r.Join("three", func(settings.Config) (func(), error) { return nil, refuse })
-	require.Error(t, r.apply(settings.Config{}), "a part that refused when it joined is asked again")
+	record("one")
+	require.Equal(t, map[string][]int{"one": {1, 3, 3}, "two": {1, 3}}, took)
 }
 
 // A change of the level reaches every logger, those too that others made from the first.
 func TestLogLevelChanges(t *testing.T) {
 	t.Parallel()
 	var b clitest.LockedBuffer
-	log, level, err := NewLogger(&b, "warn")
-	require.NoError(t, err)
+	log, level := NewLogger(&b)
+	level.Take(settings.Config{Log: settings.Log{Level: "warn"}})
 	derived := log.With().Str("part", "one").Logger()
 	derived.Info().Msg("unseen")
-	commit, err := level.Prepare(settings.Config{Log: settings.Log{Level: "debug"}})
-	require.NoError(t, err)
-	derived.Info().Msg("unseen still")
-	commit()
+	level.Take(settings.Config{Log: settings.Log{Level: "debug"}})
 	derived.Debug().Msg("seen")
 	log.Trace().Msg("unseen")
 	require.Equal(t, 1, strings.Count(b.String(), "\n"), b.String())
 	require.Contains(t, b.String(), `"message":"seen"`)
-	_, err = level.Prepare(settings.Config{Log: settings.Log{Level: "loud"}})
-	require.Error(t, err)
 }
 
 func TestLogger(t *testing.T) {
@@ -70,8 +67,8 @@ func TestLogger(t *testing.T) {
 	}{{"info", 2}, {"debug", 3}, {"warn", 1}, {"error", 0}} {
 		t.Run(tc.level, func(t *testing.T) {
 			var b clitest.LockedBuffer
-			log, _, err := NewLogger(&b, tc.level)
-			require.NoError(t, err)
+			log, level := NewLogger(&b)
+			level.Take(settings.Config{Log: settings.Log{Level: tc.level}})
 			log.Debug().Msg("one")
 			log.Info().Msg("two")
 			log.Warn().Str("node", "n").Msg("three")
@@ -90,8 +87,7 @@ func TestLogger(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	for _, terminal := range []bool{false, true} {
 		var b clitest.LockedBuffer
-		log, _, err := newLogger(&b, "info", terminal)
-		require.NoError(t, err)
+		log, _ := newLogger(&b, terminal)
 		const odd = "ä\u202e\u0085\x1b[2J\n\U000e0041z"
 		log.Info().Str("tag", odd).Object("before", rowOf(odd)).Msg("three " + odd[:5])
 		line := strings.TrimSuffix(b.String(), "\n")
@@ -105,10 +101,6 @@ func TestLogger(t *testing.T) {
 			require.Equal(t, odd, read.Tag, "programs read what it was")
 		}
 	}
-	_, _, err := NewLogger(io.Discard, "loud")
-	require.Error(t, err)
-	var usage *settings.UsageError
-	require.ErrorAs(t, err, &usage)
 }
 
 // rowOf is an object in a line of the log.

@@ -3,25 +3,17 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
-
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
 // webhook connects to the webhook's server, or its proxy, and sends nothing. Of the URL, which may
 // be a secret, it reports the scheme and the host alone.
 func (p *Patient) webhook(ctx context.Context, r *report) {
 	const check = "alarm-webhook"
-	if p.Cfg.Alarm.Webhook == "" {
-		return
-	}
-	target, err := url.Parse(p.Cfg.Alarm.Webhook)
-	if err != nil || target.Scheme != "http" && target.Scheme != "https" || target.Hostname() == "" {
-		r.Fail(check, settings.AsUsage(errors.New("the webhook is not an http or https URL with a host")), "correct --alarm-webhook: a start fails with it")
+	target := p.Cfg.Alarm.URL
+	if target == nil {
 		return
 	}
 	where := target.Scheme + "://" + target.Host

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"crypto/tls"
+	"net/url"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -111,7 +112,8 @@ type Limits struct {
 
 // Alarm is where alarms go beside the log.
 type Alarm struct {
-	Webhook string // URL, secret; empty: none
+	Webhook string   // secret; empty: none
+	URL     *url.URL // what Webhook is, secret; nil: none
 }
 
 // Log is what is logged.

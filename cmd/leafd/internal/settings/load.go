@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -43,6 +44,7 @@ func (src Sources) Load(ctx context.Context, fs *pflag.FlagSet) (Config, *Values
 	cfg.fillListeners(v)
 	cfg.fillToken(v)
 	cfg.fillCallers(v)
+	cfg.fillWebhook(v)
 	if len(v.problems) > 0 {
 		return Config{}, nil, AsUsage(Errors(v.problems))
 	}
@@ -85,6 +87,19 @@ func (c *Config) fillLayout(v *Values) {
 			v.refuse(bounded.name, fmt.Sprintf("want 0 to %d with the layout %s", bounded.max, layout))
 		}
 	}
+}
+
+// fillWebhook reads the URL that alarms are sent to. No error shows it: chat services put a token into it.
+func (c *Config) fillWebhook(v *Values) {
+	if c.Alarm.Webhook == "" {
+		return
+	}
+	u, err := url.Parse(c.Alarm.Webhook)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		v.refuse("alarm-webhook", "want an http or https URL with a host")
+		return
+	}
+	c.Alarm.URL = u
 }
 
 // checkRelations checks settings against each other.

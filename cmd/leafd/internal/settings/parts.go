@@ -66,9 +66,11 @@ func (c Config) Peers(clk clock.Clock, certificates *server.Certificates) peercl
 
 // WithLive returns c with the values of next that a reload takes: those of the rows
 // marked Live, and what their files hold; of mysql only what leaves the database
-// the same.
+// the same, and goes with the password and the certificates of the start.
 func (c Config) WithLive(next Config) Config {
-	if !sqlstore.SameDatabase(c.Segment.MySQL, next.Segment.MySQL) {
+	moved := c
+	moved.Segment.MySQL = next.Segment.MySQL
+	if !sqlstore.SameDatabase(c.Segment.MySQL, next.Segment.MySQL) || moved.Store(false).Check() != nil {
 		next.Segment.MySQL = c.Segment.MySQL
 	}
 	for _, s := range All() {
@@ -76,6 +78,6 @@ func (c Config) WithLive(next Config) Config {
 			reflect.ValueOf(s.to(&c)).Elem().Set(reflect.ValueOf(s.to(&next)).Elem())
 		}
 	}
-	c.HTTP.AdminToken, c.HTTP.Callers = next.HTTP.AdminToken, next.HTTP.Callers
+	c.HTTP.AdminToken, c.HTTP.Callers, c.Alarm.URL = next.HTTP.AdminToken, next.HTTP.Callers, next.Alarm.URL
 	return c
 }

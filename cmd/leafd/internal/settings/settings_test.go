@@ -85,6 +85,16 @@ func addresses(t *testing.T, cidrs ...string) func() ([]net.Addr, error) {
 	return func() ([]net.Addr, error) { return list, nil }
 }
 
+// A reload takes another user or password for the same database, unless the password of the start stands in a file.
+func TestPasswordBesideItsFileWaitsForARestart(t *testing.T) {
+	t.Parallel()
+	const before, next = "leaf@tcp(db)/leaf", "leaf:next@tcp(db)/leaf"
+	for file, want := range map[string]string{"": next, "/password": before} {
+		c := Config{Segment: Segment{MySQL: before, PasswordFile: file}}
+		require.Equal(t, want, c.WithLive(Config{Segment: Segment{MySQL: next}}).Segment.MySQL)
+	}
+}
+
 // A row that names a field gives it a value of the field's kind, its default lies
 // within its bounds, and a reload takes rows with a field only.
 func TestRows(t *testing.T) {
