@@ -110,7 +110,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
-		ok: replyOf(200, "its parts", contentJSON, decoded{}, jsonObject{
+		ok: replyOf(200, "its parts", contentJSON, Decoded{}, jsonObject{
 			"id": "1209416549790674986", "timestamp": 1577182350000, "time": "2019-12-24T10:12:30.000Z", "worker": 7, "sequence": 42, "layout": "41+10+12",
 		}),
 		codes: "bad_id mode_disabled" + starts,

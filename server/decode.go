@@ -11,8 +11,8 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
-// decoded is the body of GET /api/snowflake/decode/{id}.
-type decoded struct {
+// Decoded is what an ID is made of: the body of GET /api/snowflake/decode/{id}.
+type Decoded struct {
 	ID         wide         `json:"id"`
 	Timestamp  clock.Millis `json:"timestamp"` // ms since the Unix epoch
 	Time       string       `json:"time"`      // the same, RFC 3339
@@ -22,23 +22,17 @@ type decoded struct {
 	Layout     string       `json:"layout"`
 }
 
-// decode answers GET /api/snowflake/decode/{id}.
-func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
-	text, _ := ctx.UserValue("id").(string)
-	d, err := s.decoded(text)
-	if err != nil {
-		return err
+// Decode returns what an ID in decimal is made of under layout; errBadID or snowflake.ErrBadID.
+func Decode(text string, layout snowflake.Layout) (Decoded, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || text[0] < '0' { // no ID is printed with a sign
+		return Decoded{}, errBadID.with("a snowflake ID is a decimal number from 0 to 9223372036854775807")
 	}
-	return writeJSON(ctx, http.StatusOK, d)
-}
-
-// decoded returns what an ID in decimal is made of; errors as decodeID.
-func (s *Server) decoded(text string) (*decoded, error) {
-	id, parts, layout, err := s.decodeID(text)
+	parts, err := layout.Decode(id)
 	if err != nil {
-		return nil, err
+		return Decoded{}, err
 	}
-	d := &decoded{
+	d := Decoded{
 		ID:        wide(id),
 		Timestamp: parts.Time,
 		Time:      parts.Time.String(),
@@ -50,6 +44,30 @@ func (s *Server) decoded(text string) (*decoded, error) {
 		d.Datacenter = &parts.Datacenter
 	}
 	return d, nil
+}
+
+// decoded decodes an ID in decimal by the layout that it also returns: errors as Decode, errModeDisabled,
+// errStarting or errDraining.
+func (s *Server) decoded(text string) (Decoded, snowflake.Layout, error) {
+	b, err := s.ready()
+	if err != nil {
+		return Decoded{}, snowflake.Layout{}, err
+	}
+	if b.Layout == (snowflake.Layout{}) {
+		return Decoded{}, snowflake.Layout{}, errModeDisabled
+	}
+	d, err := Decode(text, b.Layout)
+	return d, b.Layout, err
+}
+
+// decode answers GET /api/snowflake/decode/{id}.
+func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
+	text, _ := ctx.UserValue("id").(string)
+	d, _, err := s.decoded(text)
+	if err != nil {
+		return err
+	}
+	return writeJSON(ctx, http.StatusOK, d)
 }
 
 // decodedAsJava is what the Java Leaf answers: all strings.
@@ -64,7 +82,7 @@ const javaDecodeError = `{"errorMsg":"snowflake Id反解析发生异常!"}`
 
 // decodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does.
 func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
-	_, parts, layout, err := s.decodeID(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
+	d, layout, err := s.decoded(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
 	if err != nil && answerTo(err).code == errBadID.code {
 		noStore(&ctx.Response, contentJSON)
 		ctx.SetBodyString(javaDecodeError)
@@ -73,29 +91,14 @@ func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	ms := strconv.FormatInt(int64(parts.Time), 10)
+	worker := d.Worker
+	if d.Datacenter != nil { // the Java Leaf has none: its ten bits are the worker's
+		worker |= *d.Datacenter << layout.WorkerBits
+	}
+	ms := strconv.FormatInt(int64(d.Timestamp), 10)
 	return writeJSON(ctx, http.StatusOK, decodedAsJava{
-		Timestamp:  ms + "(" + parts.Time.Time().In(s.cfg.Location).Format("2006-01-02 15:04:05.000") + ")",
-		SequenceID: strconv.FormatInt(parts.Sequence, 10),
-		// The Java Leaf has no datacenter: its ten bits are the worker's.
-		WorkerID: strconv.FormatInt(parts.Datacenter<<layout.WorkerBits|parts.Worker, 10),
+		Timestamp:  ms + "(" + d.Timestamp.Time().In(s.cfg.Location).Format("2006-01-02 15:04:05.000") + ")",
+		SequenceID: strconv.FormatInt(d.Sequence, 10),
+		WorkerID:   strconv.FormatInt(worker, 10),
 	})
-}
-
-// decodeID decodes an ID in decimal. It returns errBadID, errModeDisabled, errStarting
-// or errDraining.
-func (s *Server) decodeID(text string) (int64, snowflake.Parts, snowflake.Layout, error) {
-	b, err := s.ready()
-	if err != nil {
-		return 0, snowflake.Parts{}, snowflake.Layout{}, err
-	}
-	if b.Layout == (snowflake.Layout{}) {
-		return 0, snowflake.Parts{}, snowflake.Layout{}, errModeDisabled
-	}
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || text[0] < '0' { // no ID is printed with a sign
-		return 0, snowflake.Parts{}, snowflake.Layout{}, errBadID.with("a snowflake ID is a decimal number from 0 to 9223372036854775807")
-	}
-	parts, err := b.Layout.Decode(id)
-	return id, parts, b.Layout, err
 }

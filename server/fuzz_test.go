@@ -268,7 +268,7 @@ func FuzzDecodeID(f *testing.F) {
 	r := quiet(f)
 	r.renew()
 	f.Fuzz(func(t *testing.T, text string) {
-		id, parts, layout, err := r.decodeID(text)
+		d, layout, err := r.decoded(text)
 		n, isNumber := new(big.Int).SetString(text, 10)
 		isNumber = isNumber && strings.Trim(text, "0123456789") == ""
 		require.Equal(t, isNumber && n.IsInt64(), err == nil, "%q: %v", text, err)
@@ -276,15 +276,15 @@ func FuzzDecodeID(f *testing.F) {
 			require.True(t, errors.Is(err, snowflake.ErrBadID) || answerTo(err).code == "bad_id", err)
 			return
 		}
-		require.Equal(t, n.String(), strconv.FormatInt(id, 10))
+		require.Equal(t, n.String(), strconv.FormatInt(int64(d.ID), 10))
 		bits := strings.Repeat("0", 63-len(n.Text(2))) + n.Text(2)
 		number := func(bits string) int64 {
 			n, ok := new(big.Int).SetString(bits, 2)
 			require.True(t, ok)
 			return n.Int64()
 		}
-		require.Equal(t, number(bits[:41]), int64(parts.Time-layout.Epoch))
-		require.Equal(t, number(bits[41:51]), parts.Worker)
-		require.Equal(t, number(bits[51:]), parts.Sequence)
+		require.Equal(t, number(bits[:41]), int64(d.Timestamp-layout.Epoch))
+		require.Equal(t, number(bits[41:51]), d.Worker)
+		require.Equal(t, number(bits[51:]), d.Sequence)
 	})
 }

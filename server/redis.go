@@ -259,7 +259,7 @@ func (r *redisClient) Release() {
 
 // Decode implements resp.Source.
 func (r *redisClient) Decode(id []byte) ([]resp.Field, error) {
-	d, err := r.s.decoded(string(id))
+	d, _, err := r.s.decoded(string(id))
 	if err != nil {
 		return nil, err
 	}

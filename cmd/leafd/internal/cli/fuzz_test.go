@@ -37,7 +37,7 @@ func FuzzReadIDs(f *testing.F) {
 		require.True(t, right)
 		require.Len(t, got, len(want))
 		for i, d := range got {
-			require.Equal(t, want[i].String(), d.ID)
+			require.Equal(t, want[i].Int64(), int64(d.ID))
 			back, err := layout.Compose(snowflake.Parts{Time: d.Timestamp, Worker: d.Worker, Sequence: d.Sequence})
 			require.NoError(t, err)
 			require.Equal(t, want[i].Int64(), back)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -37,7 +37,7 @@ The layout is that of the settings, and has to be the one that the IDs were made
 			rows[0] = append(rows[0], "DATACENTER")
 		}
 		for _, d := range ids {
-			row := []string{d.ID, d.Time, Decimal(d.Worker), Decimal(d.Sequence)}
+			row := []string{Decimal(int64(d.ID)), d.Time, Decimal(d.Worker), Decimal(d.Sequence)}
 			if d.Datacenter != nil {
 				row = append(row, Decimal(*d.Datacenter))
 			}
@@ -47,34 +47,14 @@ The layout is that of the settings, and has to be the one that the IDs were made
 	}, "layout", "epoch")
 }
 
-// jsonID is a decoded ID for programs. IDs are strings: JavaScript's numbers
-// lose their last digits.
-type jsonID struct {
-	ID         string       `json:"id"`
-	Time       string       `json:"time"`
-	Timestamp  clock.Millis `json:"timestamp"` // ms since 1970
-	Datacenter *int64       `json:"datacenter,omitempty"`
-	Worker     int64        `json:"worker"`
-	Sequence   int64        `json:"sequence"`
-}
-
 // readIDs decodes args. One bad ID fails all: a program must not take part of an answer for
 // the whole.
-func readIDs(args []string, layout snowflake.Layout) ([]jsonID, error) {
-	ids := make([]jsonID, 0, len(args))
+func readIDs(args []string, layout snowflake.Layout) ([]server.Decoded, error) {
+	ids := make([]server.Decoded, 0, len(args))
 	for _, text := range args {
-		// ParseInt would take a sign, which no ID is printed with.
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || !isDigits(text) {
-			return nil, settings.Usagef("%.64q is not an ID: want a decimal number from 0 to 9223372036854775807", text)
-		}
-		parts, err := layout.Decode(id)
+		d, err := server.Decode(text, layout)
 		if err != nil {
-			return nil, settings.Usagef("%q: %w", text, err)
-		}
-		d := jsonID{ID: Decimal(id), Time: parts.Time.String(), Timestamp: parts.Time, Worker: parts.Worker, Sequence: parts.Sequence}
-		if layout.HasDatacenter() {
-			d.Datacenter = &parts.Datacenter
+			return nil, settings.Usagef("%.64q: %w", text, err)
 		}
 		ids = append(ids, d)
 	}

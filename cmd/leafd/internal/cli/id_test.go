@@ -61,9 +61,9 @@ func TestIDDecode(t *testing.T) {
 
 func TestIDDecodeJSON(t *testing.T) {
 	t.Parallel()
-	require.JSONEq(t, `[{"id":"2124080377352974378","time":"2026-11-21T10:00:00.123Z","timestamp":1795255200123,"worker":7,"sequence":42}]`,
+	require.JSONEq(t, `[{"id":"2124080377352974378","time":"2026-11-21T10:00:00.123Z","timestamp":1795255200123,"worker":7,"sequence":42,"layout":"41+10+12"}]`,
 		leafd(t, "id", "decode", "-o", "json", "2124080377352974378").OK(t))
-	require.JSONEq(t, `[{"id":"0","time":"2010-11-04T01:42:54.657Z","timestamp":1288834974657,"datacenter":0,"worker":0,"sequence":0}]`,
+	require.JSONEq(t, `[{"id":"0","time":"2010-11-04T01:42:54.657Z","timestamp":1288834974657,"datacenter":0,"worker":0,"sequence":0,"layout":"41+5+5+12"}]`,
 		leafd(t, "id", "decode", "-o", "json", "--layout=41+5+5+12", "0").OK(t))
 }
 
@@ -72,15 +72,15 @@ func TestIDDecodeRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name, id, says string
 	}{
-		{"word", "order", `"order" is not an ID`},
-		{"empty", "", `"" is not an ID`},
-		{"sign", "+5", `"+5" is not an ID`},
-		{"hexadecimal", "0x10", `"0x10" is not an ID`},
-		{"underscore", "1_000", `"1_000" is not an ID`},
-		{"fraction", "1.0", `"1.0" is not an ID`},
-		{"beyond int64", "9223372036854775808", `"9223372036854775808" is not an ID`},
-		{"other digits", "１２", `is not an ID`},
-		{"long", strings.Repeat("9", 1000), `is not an ID`},
+		{"word", "order", `"order": bad_id: a snowflake ID is a decimal number`},
+		{"empty", "", `"": bad_id: a snowflake ID is a decimal number`},
+		{"sign", "+5", `"+5": bad_id: a snowflake ID is a decimal number`},
+		{"hexadecimal", "0x10", `"0x10": bad_id: a snowflake ID is a decimal number`},
+		{"underscore", "1_000", `"1_000": bad_id: a snowflake ID is a decimal number`},
+		{"fraction", "1.0", `"1.0": bad_id: a snowflake ID is a decimal number`},
+		{"beyond int64", "9223372036854775808", `"9223372036854775808": bad_id: a snowflake ID is a decimal number`},
+		{"other digits", "１２", `bad_id: a snowflake ID is a decimal number`},
+		{"long", strings.Repeat("9", 1000), `bad_id: a snowflake ID is a decimal number`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
