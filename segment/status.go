@@ -1,54 +1,73 @@
 package segment
 
 import (
-	"math"
+	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leafd/leafd/clock"
 )
 
-// Forever is a Status.Remaining without end.
-const Forever = time.Duration(math.MaxInt64)
-
-// Status is a tag's state at one moment, for people to look at.
+// Status is the state of one tag in a daemon. Numbers that may exceed 2^53 are
+// strings in JSON.
 type Status struct {
-	Tag       string
-	TableStep int64 // the table's own step, as last seen
-	Step      int64 // the dynamic step of the last fetch; TableStep before the first
-	High      int64 // the highest value seen; without the mark until the first use
+	Tag       string       `json:"tag"`
+	TableStep int64        `json:"table_step,string"` // the row's step, as last read
+	Step      int64        `json:"step,string"`       // of the last fetch; TableStep before the first
+	High      int64        `json:"high,string"`       // the highest value seen in the row
+	Used      bool         `json:"-"`                 // a range was fetched, or tried for
+	Current   SpanStatus   `json:"current,omitzero"`  // nil while there is none
+	Next      SpanStatus   `json:"next,omitzero"`     // nil while it isn't fetched
+	Fetching  bool         `json:"fetching"`          // a fetch is under way or due
+	LastFetch clock.Millis `json:"fetched,omitempty"` // ms; when the last range came
+	// FetchedBy is the node that took the tag's last range, as far as this daemon knows by its own
+	// fetches. Without ZooKeeper nothing tells, and after another daemon's fetch
+	// that was seen in the table `leafd segment list --zk` does.
+	FetchedBy string       `json:"fetched_by,omitempty"`
+	FetchedAt clock.Millis `json:"fetched_at,omitempty"` // ms; when it did
+	Failures  int          `json:"failures"`             // fetches failed in a row
+	LastError error        `json:"-"`                    // of the last attempt; its text is the driver's
+	Failing   string       `json:"failing,omitempty"`    // how: regressed, bad_row, read_only, no_row, unavailable
 
-	Used     bool       // a range was fetched, or tried for
-	Current  SpanStatus // the range being handed out
-	Next     SpanStatus // the range after that
-	Fetching bool       // a fetch is queued, under way, or to be tried again
-
-	LastFetch clock.Millis // when the last range was published; 0: never
-	Failures  int          // attempts to fetch failed in a row
-	LastError error        // of the last attempt; nil when it worked
-
-	// FetchedBy is the node that took the tag's last range, as far as this daemon's own fetches
-	// have shown, and FetchedAt when; "" where a pass has shown a later one, and without a Guard.
-	FetchedBy string
-	FetchedAt clock.Millis
-
-	// Issued is how many IDs were taken under this name since the service was made, also before
-	// the row was removed and came back, and for batches that then failed. It never falls.
-	Issued int64
-	// Rate is how many IDs a second are handed out at present, as an average
-	// over half a minute or so; 0 until it was measured, and while unused.
-	Rate float64
-	// Remaining is how long what is in memory lasts at Rate: 0 when nothing is
-	// left, Forever when nothing is handed out.
-	Remaining time.Duration
+	// Issued is how many IDs were handed out since this process started, also before the row
+	// was removed and came back, and for batches that then failed. It never falls.
+	Issued int64   `json:"issued,string"`
+	Rate   float64 `json:"rate"` // IDs a second at present; 0 until measured, and while unused
+	// Remaining is how many seconds the IDs in memory last at Rate; 0 when none is
+	// left, nil while none is issued and for a tag that was never used.
+	Remaining *float64 `json:"remaining_s,omitempty"`
 }
 
-// SpanStatus is a range in memory.
+// SpanStatus is one range [Lo, Hi) in memory.
 type SpanStatus struct {
-	Ready    bool  // the range is there and has IDs left
-	Lo, Hi   int64 // [Lo, Hi)
-	Position int64 // the first ID that was not handed out; Hi when none is left
+	Ready    bool  `json:"-"` // the range is there and has IDs left
+	Lo       int64 `json:"low,string"`
+	Hi       int64 `json:"high,string"`
+	Position int64 `json:"position,string"` // the next ID; Hi when none is left
+}
+
+// Size returns how many IDs the whole range has.
+func (s SpanStatus) Size() int64 { return s.Hi - s.Lo }
+
+// Reason is an error of a fetch that has a name in JSON and metrics.
+type Reason struct {
+	Name string
+	Is   error
+}
+
+// Reasons are all errors of a fetch that have a name.
+func Reasons() []Reason {
+	return []Reason{{"regressed", ErrRegressed}, {"bad_row", ErrBadRow}, {"read_only", ErrReadOnly}, {"no_row", ErrRowMissing}}
+}
+
+// ReasonOf names err without showing it, by the first of Reasons that it is, or as other.
+func ReasonOf(err error, other string) string {
+	for _, r := range Reasons() {
+		if errors.Is(err, r.Is) {
+			return r.Name
+		}
+	}
+	return other
 }
 
 // Status returns the state of every tag, ordered by name.
@@ -134,22 +153,24 @@ func (t *Tag) statusLocked() Status {
 	if m := b.taken; m.High >= st.High && NodeOf(m.By) != "" {
 		st.FetchedBy, st.FetchedAt = NodeOf(m.By), clock.Millis(m.Written.UnixMilli())
 	}
-	st.Failures, st.LastError = b.failures, b.err
+	if st.Failures, st.LastError = b.failures, b.err; b.err != nil {
+		st.Failing = ReasonOf(b.err, "unavailable")
+	}
 	return st
 }
 
 // left is how many IDs of the range were not handed out.
 func (s SpanStatus) left() int64 { return s.Hi - s.Position }
 
-// remaining is how long n IDs last at rate.
-func remaining(n int64, rate float64) time.Duration {
-	switch seconds := float64(n) / rate; {
+// remaining is how many seconds n IDs last at rate.
+func remaining(n int64, rate float64) *float64 {
+	switch {
 	case n == 0:
-		return 0
-	case rate == 0 || seconds >= Forever.Seconds():
-		return Forever
+		return new(0.0)
+	case rate == 0:
+		return nil
 	default:
-		return time.Duration(seconds * float64(time.Second))
+		return new(float64(n) / rate)
 	}
 }
 

@@ -172,7 +172,7 @@ func statusOf(t testing.TB) map[string]int {
 // openapiDocument makes the document of operations.
 func openapiDocument(t testing.TB) any {
 	status := statusOf(t)
-	d := documenter{t: t, comments: commentsOf(t, "."), schemas: jsonObject{}, status: status}
+	d := documenter{t: t, comments: commentsOf(t, ".", "../segment"), schemas: jsonObject{}, status: status}
 	var codes []any
 	for _, a := range advice {
 		for code := range strings.FieldsSeq(a.codes) {
@@ -425,7 +425,7 @@ func (d *documenter) object(t reflect.Type) jsonObject {
 	if d.schemas[name] != nil {
 		return ref
 	}
-	words := map[string]string{"nil": "absent"} // of the comments, as the document calls them
+	words := map[string]string{"nil": "absent", t.Name(): name} // of the comments, as the document calls them
 	for f := range t.Fields() {
 		jsonName, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		words[f.Name] = "`" + jsonName + "`"
@@ -437,6 +437,9 @@ func (d *documenter) object(t reflect.Type) jsonObject {
 	d.schemas[name] = jsonObject{"type": "object", "properties": properties, "description": said(d.comments[t.Name()])}
 	for f := range t.Fields() {
 		jsonName, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if jsonName == "-" {
+			continue
+		}
 		s := maps.Clone(d.typed(f.Type))
 		if strings.Contains(options, "string") {
 			s = maps.Clone(int64Text)

@@ -226,7 +226,7 @@ var operations = []operation{
 // The bodies that the server writes without a type of theirs.
 
 // typeNames are the names in the document of types that have another one here.
-var typeNames = map[string]string{"rowJSON": "Tag", "clockAnswer": "Clock"}
+var typeNames = map[string]string{"rowJSON": "Tag", "clockAnswer": "Clock", "Status": "SegmentStatus", "SpanStatus": "SegmentBuffer"}
 
 // advice tells what to do about each error: a row of the table in docs/API.md each.
 var advice = []struct{ codes, what string }{

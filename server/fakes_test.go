@@ -136,11 +136,11 @@ func (t *table) NextRanges(ctx context.Context, key []byte, n int, dst []segment
 	return dst, nil
 }
 
-func (t *table) Status() []SegmentStatus {
+func (t *table) Status() []segment.Status {
 	rows, _ := t.List(context.Background())
-	var list []SegmentStatus
+	var list []segment.Status
 	for _, r := range rows {
-		list = append(list, SegmentStatus{Tag: r.Tag, TableStep: r.Step, Step: r.Step, Current: &SegmentBuffer{Low: r.MaxID, High: r.MaxID + r.Step}})
+		list = append(list, segment.Status{Tag: r.Tag, TableStep: r.Step, Step: r.Step, Current: segment.SpanStatus{Lo: r.MaxID, Hi: r.MaxID + r.Step}})
 	}
 	return list
 }

@@ -228,7 +228,7 @@ type brokenTags struct{ panics bool }
 
 func (brokenTags) Check([]byte) error                                  { return nil }
 func (brokenTags) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
-func (brokenTags) Status() []SegmentStatus                             { return nil }
+func (brokenTags) Status() []segment.Status                            { return nil }
 func (brokenTags) Reload(context.Context, ...string) error             { return nil }
 
 func (f brokenTags) Next(context.Context, []byte) (int64, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
 )
 
 // Bounds of the lists in GET /api/overview. The rest is counted, not listed.
@@ -112,12 +113,12 @@ type WorkersView struct {
 // SegmentsView has the tags that need the most attention: failing ones, then the
 // busiest.
 type SegmentsView struct {
-	Total   int             `json:"total"`
-	Failing int             `json:"failing"` // of all
-	Matched int             `json:"matched"` // whose names contain the part asked for
-	LeftOut int             `json:"left_out"`
-	Rate    float64         `json:"rate"` // IDs a second of all tags
-	List    []SegmentStatus `json:"list"`
+	Total   int              `json:"total"`
+	Failing int              `json:"failing"` // of all
+	Matched int              `json:"matched"` // whose names contain the part asked for
+	LeftOut int              `json:"left_out"`
+	Rate    float64          `json:"rate"` // IDs a second of all tags
+	List    []segment.Status `json:"list"`
 }
 
 // overview answers GET /api/overview, also while the daemon starts. ?tag=part lists
@@ -153,7 +154,7 @@ func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 // builtOverview is an overview, with all tags and as text.
 type builtOverview struct {
 	Overview
-	tags []SegmentStatus // nil where they are switched off
+	tags []segment.Status // nil where they are switched off
 	text []byte
 }
 

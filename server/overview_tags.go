@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/leafd/leafd/segment"
 )
 
 // pickTags returns the first tags by compareTags of those with part in their names. It
 // sorts no more than it returns.
-func pickTags(all []SegmentStatus, part string) *SegmentsView {
+func pickTags(all []segment.Status, part string) *SegmentsView {
 	v := &SegmentsView{Total: len(all)}
 	part = strings.ToLower(part)
-	top := make([]*SegmentStatus, 0, overviewTags+1)
+	top := make([]*segment.Status, 0, overviewTags+1)
 	for i := range all {
 		t := &all[i]
 		v.Rate += t.Rate
@@ -30,7 +32,7 @@ func pickTags(all []SegmentStatus, part string) *SegmentsView {
 		top = top[:min(len(top), overviewTags)]
 	}
 	v.LeftOut = v.Matched - len(top)
-	v.List = make([]SegmentStatus, len(top))
+	v.List = make([]segment.Status, len(top))
 	for i, t := range top {
 		v.List[i] = *t
 	}
@@ -39,12 +41,12 @@ func pickTags(all []SegmentStatus, part string) *SegmentsView {
 
 // compareTags orders failing tags before others, busy ones before idle
 // ones, and else by name.
-func compareTags(a, b *SegmentStatus) int {
+func compareTags(a, b *segment.Status) int {
 	return cmp.Or(cmp.Compare(calm(a), calm(b)), cmp.Compare(b.Rate, a.Rate), strings.Compare(a.Tag, b.Tag))
 }
 
 // calm is 0 for a failing tag, else 1.
-func calm(t *SegmentStatus) int {
+func calm(t *segment.Status) int {
 	if t.Failing != "" {
 		return 0
 	}

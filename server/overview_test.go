@@ -202,9 +202,9 @@ func TestOverviewIsBounded(t *testing.T) {
 }
 
 func TestTagsThatNeedLookingAtComeFirst(t *testing.T) {
-	var all []SegmentStatus
+	var all []segment.Status
 	for i := range 500 {
-		all = append(all, SegmentStatus{Tag: fmt.Sprintf("t%03d", i), Rate: float64(i % 7)})
+		all = append(all, segment.Status{Tag: fmt.Sprintf("t%03d", i), Rate: float64(i % 7)})
 	}
 	all[250].Failing = "regressed"
 	v := pickTags(all, "")

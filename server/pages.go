@@ -31,7 +31,7 @@ func plain(text string) string {
 }
 
 // shownPage is what a template shows.
-type shownPage[T SegmentStatus | segment.Row] struct {
+type shownPage[T segment.Status | segment.Row] struct {
 	Rows    []T
 	Matched int // rows of tags that contain the part asked for
 	LeftOut int // of these
@@ -44,7 +44,7 @@ func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return writePage(s, ctx, "cache.html", tags, func(t *SegmentStatus) string { return t.Tag })
+	return writePage(s, ctx, "cache.html", tags, func(t *segment.Status) string { return t.Tag })
 }
 
 // dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc, with that
@@ -68,7 +68,7 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	return writePage(s, ctx, "db.html", rows, func(r *segment.Row) string { return r.Tag })
 }
 
-func writePage[T SegmentStatus | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, rows []T, tagOf func(*T) string) error {
+func writePage[T segment.Status | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, rows []T, tagOf func(*T) string) error {
 	part := strings.ToLower(string(ctx.QueryArgs().Peek("tag")))
 	guardPage(ctx, pagePolicy)
 	return s.listOf(ctx, contentHTML, func() ([]byte, error) {
@@ -103,6 +103,3 @@ func guardPage(ctx *fasthttp.RequestCtx, policy string) {
 	ctx.Response.Header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	ctx.Response.Header.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
 }
-
-// Size returns how many IDs the whole range has.
-func (b SegmentBuffer) Size() int64 { return b.High - b.Low }

@@ -297,7 +297,7 @@ func TestOnTheRealThings(t *testing.T) {
 	require.Equal(t, "1", r.get(segmentPrefix+"real").body)
 	require.Equal(t, "2\n3\n", r.get(segmentPrefix+"real?n=2").body)
 	require.Len(t, unique(t, strings.Fields(r.get(segmentPrefix+"real?n=5000").body)), 5000)
-	var list struct{ Segments []SegmentStatus }
+	var list struct{ Segments []segment.Status }
 	require.NoError(t, json.Unmarshal([]byte(r.get("/api/segments").body), &list))
 	require.NotEmpty(t, list.Segments)
 	require.Contains(t, r.get("/cache").body, "<td>real</td>")

@@ -76,7 +76,7 @@ func TestSegmentsShowUse(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, fmt.Sprint(st.Issued), a["issued"])
 	require.Positive(t, st.Issued)
-	require.InDelta(t, st.Remaining.Seconds(), a["remaining_s"], 1e-6)
+	require.InDelta(t, *st.Remaining, a["remaining_s"], 1e-6)
 
 	// Nothing is left: 0 is told, not left out.
 	store.Fail(fmt.Errorf("connection refused"))

@@ -129,7 +129,7 @@ type Segments interface {
 	// NextRanges appends n IDs of the tag to dst, or fails for all of them.
 	NextRanges(ctx context.Context, key []byte, n int, dst []segment.IDRange) ([]segment.IDRange, error)
 	// Status returns the tags in memory, ordered by name.
-	Status() []SegmentStatus
+	Status() []segment.Status
 	// Reload reads the table again, so that changed tags are served at once, and the
 	// deleted ones no more.
 	Reload(ctx context.Context, deleted ...string) error
@@ -167,13 +167,13 @@ type Server struct {
 	overload  *overload
 	born      time.Duration // immutable; on the monotonic clock
 	history   history
-	views     shared[*builtOverview]  // the overview
-	members   latest[[]WorkerInfo]    // of the registry
-	rows      shared[[]segment.Row]   // of the table
-	tags      shared[[]SegmentStatus] // in memory
-	others    latest[heard]           // the peers
-	texts     sync.Map                // *shared[[]byte] by the name of an answer, of which there are few
-	lists     lists                   // immutable
+	views     shared[*builtOverview]   // the overview
+	members   latest[[]WorkerInfo]     // of the registry
+	rows      shared[[]segment.Row]    // of the table
+	tags      shared[[]segment.Status] // in memory
+	others    latest[heard]            // the peers
+	texts     sync.Map                 // *shared[[]byte] by the name of an answer, of which there are few
+	lists     lists                    // immutable
 	dashboard *dashboard
 	openapi   []byte         // immutable; the answer of GET /openapi.json
 	sampled   zerolog.Logger // for lines that every request could cause
@@ -216,7 +216,7 @@ func New(cfg Config) (*Server, error) {
 		members: latest[[]WorkerInfo]{shared: shared[*asRead[[]WorkerInfo]]{every: workersShare, cost: listRest}},
 		others:  latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}},
 		rows:    shared[[]segment.Row]{every: listShare, cost: listRest},
-		tags:    shared[[]SegmentStatus]{every: listShare, cost: tagsCost},
+		tags:    shared[[]segment.Status]{every: listShare, cost: tagsCost},
 	}
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
 		return nil, err

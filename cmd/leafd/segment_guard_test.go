@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/zookeepertest"
@@ -126,7 +126,7 @@ func TestSegmentGuard(t *testing.T) {
 		require.Equal(t, "a", rows[0].Tag)
 		at := slices.IndexFunc(all, func(l *child) bool { return l.addr == rows[0].FetchedBy })
 		require.NotEqual(t, -1, at)
-		list := clitest.FromJSON[struct{ Segments []server.SegmentStatus }](t, all[at].mustGet("/api/segments").body)
+		list := clitest.FromJSON[struct{ Segments []segment.Status }](t, all[at].mustGet("/api/segments").body)
 		return list.Segments[0].FetchedBy == rows[0].FetchedBy
 	}, patience, 10*time.Millisecond, "the daemon that fetched last tells the same")
 	fetched, err := time.Parse(time.RFC3339, rows[0].FetchedAt)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/test/mariadbtest"
 )
@@ -23,7 +24,7 @@ func TestUseOfTags(t *testing.T) {
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
 	l := m.ready("--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"), tune("SegmentWait", "10s")) // a busy machine's range is no refusal
-	top := func() []server.SegmentStatus {
+	top := func() []segment.Status {
 		var view server.Overview
 		require.NoError(t, json.Unmarshal([]byte(l.awaitStatus("/api/overview", http.StatusOK).body), &view))
 		require.Equal(t, 2, view.Segments.Total)
@@ -40,7 +41,7 @@ func TestUseOfTags(t *testing.T) {
 		take(10)
 		return top()[0].Rate > 0
 	}, eventually, 50*time.Millisecond)
-	var first server.SegmentStatus
+	var first segment.Status
 	require.Eventually(t, func() bool { // an overview is a second old at most
 		first = top()[0]
 		return first.Issued == taken
@@ -62,7 +63,7 @@ func TestUseOfTags(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		used := top()[1].Current
-		return used != nil && used.High-used.Low == 30
+		return used.Size() == 30
 	}, eventually, 50*time.Millisecond)
 	require.Equal(t, 0, l.stop())
 }

@@ -167,11 +167,11 @@ func TestWhatIsShown(t *testing.T) {
 	f.session = zksession.Info{State: zksession.Disconnected, Connects: 3, Expiries: 2}
 	f.guard = segment.GuardStatus{On: true, Unguarded: 7, Conflicts: 8, GivenUp: 9, Behind: 6}
 	f.tags = []segment.Status{
-		{Tag: "order", Used: true, Issued: 100, Rate: 10, Remaining: 90 * time.Second, Step: 1000},
-		{Tag: "failing", Used: true, Issued: 5, Remaining: segment.Forever, Step: 2, Failures: 4},
-		{Tag: "empty", Used: true, Failures: 1},
-		{Tag: "idle", Used: true, Issued: 1, Remaining: segment.Forever},
-		{Tag: "never", Remaining: 0},
+		{Tag: "order", Used: true, Issued: 100, Rate: 10, Remaining: new(90.0), Step: 1000},
+		{Tag: "failing", Used: true, Issued: 5, Step: 2, Failures: 4},
+		{Tag: "empty", Used: true, Failures: 1, Remaining: new(0.0)},
+		{Tag: "idle", Used: true, Issued: 1},
+		{Tag: "never"},
 	}
 	m.Fetched("order", time.Millisecond, nil)
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrRegressed))
@@ -259,7 +259,7 @@ func (f *fake) crowd(tags, peers int) {
 	f.tags = []segment.Status{{Tag: "\xff", Used: true, Failures: 1, Issued: 1}, {Tag: Rest, Used: true, Failures: 1, Issued: 1}}
 	for n := range tags {
 		f.tags = append(f.tags, segment.Status{
-			Tag: fmt.Sprintf("tag-%06d", n), Used: true, Issued: int64(n), Rate: float64(n % 1000), Remaining: time.Duration(n) * time.Second, Failures: n % 3,
+			Tag: fmt.Sprintf("tag-%06d", n), Used: true, Issued: int64(n), Rate: float64(n % 1000), Remaining: new(float64(n)), Failures: n % 3,
 		})
 	}
 	f.samples = []clock.Sample{

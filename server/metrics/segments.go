@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ func showable(tag string) bool {
 
 // collectSegments makes one pass over the tags in use.
 func (m *Metrics) collectSegments(p page, s Segments) {
-	worst := best[endangered]{n: MaxTags, compare: compareDanger}
+	worst := best[segment.Status]{n: MaxTags, compare: compareDanger}
 	var used, failing, empty int
 	m.issued.mu.Lock()
 	defer m.issued.mu.Unlock()
@@ -36,12 +35,12 @@ func (m *Metrics) collectSegments(p page, s Segments) {
 		if st.Failures > 0 {
 			failing++
 		}
-		if st.Used && st.Remaining == 0 {
+		if remaining(st) == 0 {
 			empty++
 		}
 		m.issued.see(st.Tag, st.Issued)
 		if inDanger(st) && showable(st.Tag) {
-			worst.offer(endangered{st.Tag, st.Remaining, st.Step, st.Failures})
+			worst.offer(st)
 		}
 	}
 	m.issued.each(func(tag string, ids int64) { p.put(descIssued, float64(ids), tag) })
@@ -56,41 +55,32 @@ func (m *Metrics) collectSegments(p page, s Segments) {
 		p.put(descConflicts, float64(g.Conflicts))
 		p.put(descGivenUp, float64(g.GivenUp))
 	}
-	for _, tag := range worst.all {
-		p.put(descRemaining, seconds(tag.remaining), tag.name)
-		p.put(descStep, float64(tag.step), tag.name)
-		p.put(descFailing, float64(tag.failures), tag.name)
+	for _, st := range worst.all {
+		p.put(descRemaining, remaining(st), st.Tag)
+		p.put(descStep, float64(st.Step), st.Tag)
+		p.put(descFailing, float64(st.Failures), st.Tag)
 	}
-}
-
-// endangered is a tag that may run dry.
-type endangered struct {
-	name      string
-	remaining time.Duration
-	step      int64
-	failures  int
 }
 
 // inDanger is false for tags that are unused, and for idle ones with fetches that succeed.
-func inDanger(st segment.Status) bool {
-	return st.Used && (st.Failures > 0 || st.Remaining < segment.Forever)
-}
+func inDanger(st segment.Status) bool { return st.Failures > 0 || st.Remaining != nil }
 
 // compareDanger orders tags with failing fetches first, then those that last the shortest:
 // a busy tag with a small step is always short of IDs, which is normal.
-func compareDanger(a, b endangered) int {
+func compareDanger(a, b segment.Status) int {
 	return cmp.Or(
-		-cmp.Compare(min(a.failures, 1), min(b.failures, 1)),
-		cmp.Compare(a.remaining, b.remaining),
-		strings.Compare(a.name, b.name),
+		-cmp.Compare(min(a.Failures, 1), min(b.Failures, 1)),
+		cmp.Compare(remaining(a), remaining(b)),
+		strings.Compare(a.Tag, b.Tag),
 	)
 }
 
-func seconds(d time.Duration) float64 {
-	if d == segment.Forever {
+// remaining is how many seconds the IDs in memory of a tag in use last.
+func remaining(st segment.Status) float64 {
+	if st.Remaining == nil {
 		return math.Inf(1)
 	}
-	return d.Seconds()
+	return *st.Remaining
 }
 
 // fetches counts the attempts to fetch a range.
@@ -99,14 +89,8 @@ type fetches struct {
 	failed *prometheus.CounterVec
 }
 
-// Reasons of a failed fetch: values of the label "reason".
-const (
-	reasonRegressed = "regressed"
-	reasonBadRow    = "bad_row"
-	reasonReadOnly  = "read_only"
-	reasonNoRow     = "no_row"
-	reasonOther     = "other"
-)
+// reasonOther is the value of the label "reason" beside the names of segment.Reasons.
+const reasonOther = "other"
 
 func newFetches() fetches {
 	f := fetches{
@@ -120,8 +104,9 @@ func newFetches() fetches {
 			Help: "Attempts to fetch a range that failed.",
 		}, []string{"reason"}),
 	}
-	for _, reason := range []string{reasonRegressed, reasonBadRow, reasonReadOnly, reasonNoRow, reasonOther} {
-		f.failed.WithLabelValues(reason)
+	f.failed.WithLabelValues(reasonOther)
+	for _, reason := range segment.Reasons() {
+		f.failed.WithLabelValues(reason.Name)
 	}
 	return f
 }
@@ -129,17 +114,7 @@ func newFetches() fetches {
 // Fetched is segment.Config's: it counts an attempt to fetch a range.
 func (m *Metrics) Fetched(_ string, took time.Duration, err error) {
 	m.fetches.took.Observe(took.Seconds())
-	switch {
-	case err == nil:
-	case errors.Is(err, segment.ErrRegressed):
-		m.fetches.failed.WithLabelValues(reasonRegressed).Inc()
-	case errors.Is(err, segment.ErrBadRow):
-		m.fetches.failed.WithLabelValues(reasonBadRow).Inc()
-	case errors.Is(err, segment.ErrReadOnly):
-		m.fetches.failed.WithLabelValues(reasonReadOnly).Inc()
-	case errors.Is(err, segment.ErrRowMissing):
-		m.fetches.failed.WithLabelValues(reasonNoRow).Inc()
-	default:
-		m.fetches.failed.WithLabelValues(reasonOther).Inc()
+	if err != nil {
+		m.fetches.failed.WithLabelValues(segment.ReasonOf(err, reasonOther)).Inc()
 	}
 }
