@@ -46,7 +46,7 @@ func TestDoctorOfMySQL(t *testing.T) {
 		{"column missing", strings.Replace(script, "step bigint NOT NULL", "stride bigint NOT NULL DEFAULT 1, description2 text, step2 int", 1), "SELECT, UPDATE ON leaf_alloc", "", "mysql-rights", doctor.Fail, []string{"Unknown column 'step'"}},
 		{"folding collation", strings.Replace(script, "COLLATE utf8mb4_bin", "COLLATE utf8mb4_general_ci", 1), "SELECT, UPDATE ON leaf_alloc", "", "mysql-table", doctor.Warn, []string{"utf8mb4_general_ci"}},
 		{"may not write", script, "SELECT ON leaf_alloc", "", "mysql-rights", doctor.Fail, []string{"UPDATE command denied", "GRANT SELECT, UPDATE"}},
-		{"may not create tags", script, "SELECT, UPDATE ON leaf_alloc", "", "mysql-rights", doctor.Warn, []string{"tags can't be created, deleted: ", "INSERT command denied"}},
+		{"may not create tags", script, "SELECT, UPDATE ON leaf_alloc", "", "mysql-rights", doctor.Warn, []string{"tags can't be managed: ", "INSERT command denied"}},
 		{"bad rows", script + "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 0), ('b', -5, 10);", "SELECT, UPDATE ON leaf_alloc", "", "mysql-tags", doctor.Fail, []string{`"a": step is 0`, `"b": max_id is -5`}},
 		{"many rows", script + many, "SELECT, UPDATE ON leaf_alloc", "", "mysql-tags", doctor.OK, []string{"10002 tags"}},
 		{"many rows without an index", script + "ALTER TABLE leaf_alloc DROP KEY update_time;" + many, "SELECT, UPDATE ON leaf_alloc", "", "mysql-table", doctor.Warn, []string{"all 10002 tags once a minute", "ADD KEY update_time"}},

@@ -160,41 +160,33 @@ const keysAndTriggers = "SELECT EXISTS (SELECT 1 FROM information_schema.STATIST
 	"GROUP BY INDEX_NAME HAVING COUNT(*) = 1 AND MAX(LOWER(COLUMN_NAME)) = 'biz_tag' AND MAX(SUB_PART) IS NULL), " +
 	"(SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = '" + table + "')"
 
-// Privileges are what the user of the DSN may do with leaf_alloc; nil where allowed.
-type Privileges struct {
-	Fetch  error // reading and taking ranges
-	Create error // of tags
-	Delete error // of tags
-	Edit   error // step and description
-}
-
 // Privileges has the server explain each statement that a Store runs, for which it
-// wants the same privileges as for running it. It runs none of them.
-func (i *Inspector) Privileges(ctx context.Context) (Privileges, error) {
+// wants the same privileges as for running it. It runs none of them. It returns what the user of the
+// DSN lacks for reading and taking ranges, and for managing tags; nil where allowed.
+func (i *Inspector) Privileges(ctx context.Context) (fetch, manage, err error) {
 	s := newStatements(i.d.dialect)
-	var p Privileges
 	for _, each := range []struct {
 		to   *error
 		sql  string
 		args []any
 	}{
-		{&p.Fetch, s.each, nil},
-		{&p.Fetch, s.lockRow, []any{"", ""}},
-		{&p.Fetch, s.take, []any{0, "", "", 0}},
-		{&p.Create, s.insert, []any{"", 0, 1, ""}},
-		{&p.Delete, s.remove, []any{"", ""}},
-		{&p.Edit, s.update, []any{1, "", "", ""}},
+		{&fetch, s.each, nil},
+		{&fetch, s.lockRow, []any{"", ""}},
+		{&fetch, s.take, []any{0, "", "", 0}},
+		{&manage, s.insert, []any{"", 0, 1, ""}},
+		{&manage, s.remove, []any{"", ""}},
+		{&manage, s.update, []any{1, "", "", ""}},
 	} {
-		err := i.d.read(ctx, func(*sql.Rows) error { return nil }, "EXPLAIN "+each.sql, each.args...)
+		err = i.d.read(ctx, func(*sql.Rows) error { return nil }, "EXPLAIN "+each.sql, each.args...)
 		switch {
 		case err == nil:
 		case isDenied(err):
 			*each.to = errors.Join(*each.to, i.d.fail(ctx, err, "ask for privileges"))
 		default:
-			return p, i.d.fail(ctx, err, "ask for privileges")
+			return nil, nil, i.d.fail(ctx, err, "ask for privileges")
 		}
 	}
-	return p, nil
+	return fetch, manage, nil
 }
 
 // isDenied tells that the user may not do what it asked for.

@@ -14,18 +14,13 @@ import (
 // SettingsResults are the results about the settings, which were read with err.
 func SettingsResults(cfg settings.Config, err error) []Result {
 	const check = "settings"
-	fix := func(text string) Result {
-		return Result{Check: check, Status: Fail, Found: text, Do: "correct it; leafd config shows what each setting comes to", Err: err}
+	problems := settings.Errors(nil)
+	if err != nil && !errors.As(err, &problems) {
+		problems = settings.Errors{err.Error()}
 	}
 	var results []Result
-	if problems := settings.Errors(nil); errors.As(err, &problems) {
-		for _, problem := range problems {
-			results = append(results, fix(problem))
-		}
-		return results
-	}
-	if err != nil {
-		return append(results, fix(err.Error()))
+	for _, problem := range problems {
+		results = append(results, Result{Check: check, Status: Fail, Found: problem, Do: "correct it; leafd config shows what each setting comes to", Err: err})
 	}
 	for _, warning := range cfg.Warnings {
 		results = append(results, Result{Check: check, Status: Warn, Found: warning})
