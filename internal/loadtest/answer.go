@@ -16,8 +16,11 @@ type answer struct {
 	last   bool // the connection can't be used again
 }
 
-// read reads a response in any form that there is.
+// read reads the next response, in any form that there is.
 func (c *conn) read() (answer, error) {
+	if _, err := c.in.Peek(1); err != nil { // fasthttp takes most errors there for io.EOF
+		return answer{}, err
+	}
 	r := &c.response
 	if err := r.ReadLimitBody(c.in, bodyLimit); err != nil {
 		return answer{}, err

@@ -130,7 +130,7 @@ func (c *client) open(ctx context.Context) (o outcome, sent bool) {
 		_, o.err = c.conn.raw.Write(c.requests())
 	}
 	if o.err == nil {
-		o.answer, o.err = c.conn.receive()
+		o.answer, o.err = c.conn.read()
 	}
 	o.done = c.run.schedule.now()
 	return o, true
@@ -147,7 +147,7 @@ func (c *client) follow(last outcome) outcome {
 		o.err = io.EOF
 	default:
 		came := c.conn.in.Buffered() > 0 // with the one before, or at least its beginning
-		if o.answer, o.err = c.conn.receive(); !came || c.conn.in.Buffered() == 0 {
+		if o.answer, o.err = c.conn.read(); !came || c.conn.in.Buffered() == 0 {
 			o.done = c.run.schedule.now()
 		}
 	}

@@ -151,13 +151,9 @@ func TestBrokenAnswer(t *testing.T) {
 	require.Equal(t, int64(2), r.Unique[0].IDs)
 	require.Zero(t, r.Surplus())
 	require.Equal(t, (r.Sent-1)*2, r.Unknown)
-	var broken int64
-	for _, f := range r.Failures {
-		if f.Code == "broken_off" {
-			broken = f.Count
-		}
-	}
-	require.Equal(t, int64(3), broken)
+	require.Len(t, r.Failures, 1)
+	require.Equal(t, "connection_closed", r.Failures[0].Code)
+	require.Equal(t, r.Failed, r.Failures[0].Count)
 }
 
 func TestRefusals(t *testing.T) {

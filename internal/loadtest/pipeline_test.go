@@ -139,11 +139,11 @@ func TestPipelineThatEnds(t *testing.T) {
 		answered int64 // of four
 		code     string
 	}{
-		"broken off in the third":  {response(1, "1") + response(1, "2") + response(1, ""), 2, "broken_off"},
-		"broken off in a head":     {response(1, "1") + "HTTP/1.1 200 OK\r\nContent-Le", 1, "broken_off"},
+		"broken off in the third":  {response(1, "1") + response(1, "2") + response(1, ""), 2, "connection_closed"},
+		"broken off in a head":     {response(1, "1") + "HTTP/1.1 200 OK\r\nContent-Le", 1, "connection_closed"},
 		"closed after the third":   {response(1, "1") + response(1, "2") + response(1, "3"), 3, "connection_closed"},
-		"another form breaks off":  {response(1, "1") + "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n2\r\n", 1, "broken_off"},
-		"no HTTP after the second": {response(1, "1") + response(1, "2") + "SSH-2.0\r\n\r\n", 2, "not_http"},
+		"another form breaks off":  {response(1, "1") + "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n2\r\n", 1, "connection_closed"},
+		"no HTTP after the second": {response(1, "1") + response(1, "2") + "SSH-2.0\r\n\r\n", 2, "transport"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

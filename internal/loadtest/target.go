@@ -80,7 +80,7 @@ func (t target) dial(ctx context.Context) (net.Conn, error) {
 	secured := tls.Client(raw, t.tls)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = raw.Close() // the handshake's error is the one that counts
-		return nil, fmt.Errorf("%w: %w", errHandshake, err)
+		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
 	return secured, nil
 }
