@@ -187,8 +187,8 @@ func (c *client) note(ctx context.Context, o *outcome) {
 		r.failedLocked(o.status, codeOf(o.body), func() string { return sample(o.body) })
 	case !o.good || came != asked:
 		counts.Failed++
-		r.failedLocked(o.status, "wrong_answer", func() string { return sample(o.body) })
-		r.wrong.add(place, func() string {
+		r.wrong++
+		r.failedLocked(o.status, "wrong_answer", func() string {
 			return fmt.Sprintf("%d IDs for %d asked: %s", came, asked, sample(o.body))
 		})
 	default:
@@ -203,17 +203,18 @@ func (c *client) checkGrowingLocked(place Place, ids []int64) {
 	if len(ids) == 0 {
 		return
 	}
-	fell := func(before, id int64) {
-		c.run.rec.order.add(place, func() string { return fmt.Sprintf("%d after %d", id, before) })
+	r, before := c.run.rec, int64(-1)
+	if c.run.cfg.Growing && c.run.cfg.Mode == Snowflake {
+		before = c.conn.last
 	}
-	across := c.run.cfg.Growing && c.run.cfg.Mode == Snowflake
-	if across && c.conn.any && ids[0] <= c.conn.last {
-		fell(c.conn.last, ids[0])
-	}
-	for i := 1; i < len(ids); i++ {
-		if ids[i] <= ids[i-1] {
-			fell(ids[i-1], ids[i])
+	for _, id := range ids {
+		if id <= before {
+			r.fell++
+			if len(r.fellAt) < maxExamples {
+				r.fellAt = append(r.fellAt, Fault{Place: place, What: fmt.Sprintf("%d after %d", id, before)})
+			}
 		}
+		before = id
 	}
-	c.conn.last, c.conn.any = ids[len(ids)-1], true
+	c.conn.last = before
 }

@@ -26,8 +26,7 @@ type conn struct {
 	in    *bufio.Reader
 	armed time.Duration // when the deadline was set, since the start of the run
 	used  time.Duration // when the last answer came, or the connection was made
-	last  int64         // the last ID, of mode Snowflake
-	any   bool          // last is set
+	last  int64         // the last ID; -1: none yet
 
 	response fasthttp.Response // of which there is one at a time
 	ids      []int64           // room for those of an answer
@@ -37,7 +36,7 @@ type conn struct {
 // newConn takes over a connection; its answers have to be there soon once ctx ends. A
 // client that sets a deadline after that sees that it has ended before it sends.
 func newConn(ctx context.Context, raw net.Conn, now time.Duration) *conn {
-	c := &conn{raw: raw, in: bufio.NewReaderSize(raw, headLimit), armed: -1, used: now}
+	c := &conn{raw: raw, in: bufio.NewReaderSize(raw, headLimit), armed: -1, used: now, last: -1}
 	c.unhurry = context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Now().Add(grace)) }) // a closed connection needs none
 	return c
 }

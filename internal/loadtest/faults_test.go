@@ -116,7 +116,7 @@ func TestWrongAnswers(t *testing.T) {
 			require.ErrorIs(t, r.Verdict(), loadtest.ErrFailed)
 			require.Equal(t, r.Sent, r.Wrong)
 			require.Equal(t, loadtest.Failure{Status: 200, Code: "wrong_answer", Count: r.Wrong, Example: r.Failures[0].Example}, r.Failures[0])
-			require.Contains(t, r.FirstWrong[0].What, "IDs for 3 asked")
+			require.Contains(t, r.Failures[0].Example, "IDs for 3 asked")
 		})
 	}
 }

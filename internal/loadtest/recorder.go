@@ -8,7 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-func newHistogram() *hdrhistogram.Histogram {
+func NewHistogram() *hdrhistogram.Histogram {
 	// Nanoseconds, three digits of them, up to an hour.
 	return hdrhistogram.New(128, int64(time.Hour), 3)
 }
@@ -84,38 +84,23 @@ type failureKey struct {
 type recorder struct {
 	mu       sync.Mutex
 	interval *hdrhistogram.Histogram // mu protects; latencies since the last look
-	service  *hdrhistogram.Histogram // mu protects; from the sending; nil in a closed loop
+	service  *hdrhistogram.Histogram // mu protects; from the sending
 	targets  []Counts                // mu protects; by target
 	last     time.Duration           // mu protects; when the last IDs came
 	failures map[failureKey]*Failure // mu protects
-	order    faults                  // mu protects; IDs that didn't grow
-	wrong    faults                  // mu protects; answers that were not the IDs asked for
+	fell     int64                   // mu protects; IDs that didn't grow
+	fellAt   []Fault                 // mu protects; the first of them
+	wrong    int64                   // mu protects; answers that were not the IDs asked for
 
 	// Of the goroutine that looks.
 	spare *hdrhistogram.Histogram // empty
 	all   *hdrhistogram.Histogram // latencies up to the last look
 }
 
-func newRecorder(open bool, targets int) *recorder {
-	r := &recorder{
-		interval: newHistogram(), spare: newHistogram(), all: newHistogram(),
+func newRecorder(targets int) *recorder {
+	return &recorder{
+		interval: NewHistogram(), service: NewHistogram(), spare: NewHistogram(), all: NewHistogram(),
 		failures: map[failureKey]*Failure{}, targets: make([]Counts, targets),
-	}
-	if open {
-		r.service = newHistogram()
-	}
-	return r
-}
-
-type faults struct {
-	count int64
-	first []Fault
-}
-
-func (f *faults) add(p Place, what func() string) {
-	f.count++
-	if len(f.first) < maxExamples {
-		f.first = append(f.first, Fault{Place: p, What: what()})
 	}
 }
 
@@ -128,9 +113,7 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 // answeredLocked records how long a request took that brought IDs; r.mu is held.
 func (r *recorder) answeredLocked(turn, sent, done time.Duration) {
 	record(r.interval, done-min(turn, sent))
-	if r.service != nil {
-		record(r.service, done-sent)
-	}
+	record(r.service, done-sent)
 	r.last = max(r.last, done)
 }
 
@@ -157,7 +140,7 @@ func (r *recorder) look() (Counts, Latency) {
 		counts.plus(c, 1)
 	}
 	r.mu.Unlock()
-	latency := latencyOf(r.spare)
+	latency := LatencyOf(r.spare)
 	r.all.Merge(r.spare)
 	r.spare.Reset()
 	return counts, latency

@@ -23,7 +23,7 @@ type Latency struct {
 	Max   time.Duration `json:"max"`
 }
 
-func latencyOf(h *hdrhistogram.Histogram) Latency {
+func LatencyOf(h *hdrhistogram.Histogram) Latency {
 	if h.TotalCount() == 0 {
 		return Latency{}
 	}
@@ -33,17 +33,6 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 		P50: time.Duration(at[50]), P90: time.Duration(at[90]), P99: time.Duration(at[99]),
 		P999: time.Duration(at[99.9]), P9999: time.Duration(at[99.99]),
 	}
-}
-
-// Together is the distribution of the latencies of several Runs as one.
-func Together(results ...*Result) Latency {
-	all := newHistogram()
-	for _, r := range results {
-		if r.latencies != nil { // of a Result that Run made
-			all.Merge(r.latencies)
-		}
-	}
-	return latencyOf(all)
 }
 
 // Progress is a look at a run under way.
@@ -81,16 +70,16 @@ type Result struct {
 	NotSent int64 `json:"not_sent"`
 
 	// NotGrowing is how many IDs did not exceed the one before, Wrong how many
-	// answers of status 200 were not the IDs asked for; the first of each.
+	// answers of status 200 were not the IDs asked for.
 	NotGrowing      int64   `json:"not_growing"`
 	FirstNotGrowing []Fault `json:"first_not_growing,omitempty"`
 	Wrong           int64   `json:"wrong_answers"`
-	FirstWrong      []Fault `json:"first_wrong_answers,omitempty"`
 
 	// Unique has a verdict for each set of IDs that must differ, with Config.Check.
 	Unique []UniqueSet `json:"unique,omitempty"`
 
-	latencies *hdrhistogram.Histogram
+	// Latencies are those that Latency is of, for sums over several runs.
+	Latencies *hdrhistogram.Histogram `json:"-"`
 }
 
 // TargetCounts are the counts of one daemon.
@@ -133,9 +122,9 @@ func (r *run) result(begun time.Time) *Result {
 	window := r.schedule.window()
 	res := &Result{
 		Begun: begun.UTC(), Window: window, Elapsed: max(rec.last, window), EndedEarly: window < r.cfg.Duration,
-		Counts: counts, Latency: latencyOf(rec.all), Failures: []Failure{},
-		NotGrowing: rec.order.count, FirstNotGrowing: rec.order.first, Wrong: rec.wrong.count, FirstWrong: rec.wrong.first,
-		latencies: rec.all,
+		Counts: counts, Latency: LatencyOf(rec.all), Failures: []Failure{},
+		NotGrowing: rec.fell, FirstNotGrowing: rec.fellAt, Wrong: rec.wrong,
+		Latencies: rec.all,
 	}
 	for i, t := range r.targets {
 		res.Targets = append(res.Targets, TargetCounts{URL: t.name, Counts: rec.targets[i]})
@@ -147,7 +136,7 @@ func (r *run) result(begun time.Time) *Result {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Code, b.Code))
 	})
 	if r.cfg.Rate > 0 {
-		res.Service = latencyOf(rec.service)
+		res.Service = LatencyOf(rec.service)
 		res.Due = r.schedule.due(window)
 		res.NotSent = max(0, res.Due-counts.Sent)
 	}

@@ -31,7 +31,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	r := &run{cfg: cfg, schedule: newSchedule(cfg), rec: newRecorder(cfg.Rate > 0, len(cfg.URLs))}
+	r := &run{cfg: cfg, schedule: newSchedule(cfg), rec: newRecorder(len(cfg.URLs))}
 	for _, u := range cfg.URLs {
 		t, err := parseTarget(u, cfg.TLS)
 		if err != nil {

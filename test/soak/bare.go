@@ -58,7 +58,7 @@ func (f *figures) takeTurns(ctx context.Context, o options, l *load, say func(st
 		if url == l.url {
 			l.results = append(l.results, results...)
 		}
-		*to = append(*to, loadtest.Together(results...).P999)
+		*to = append(*to, together(results).P999)
 	}
 	return nil
 }

@@ -62,8 +62,19 @@ func (f *figures) missed(o options) int {
 	return n
 }
 
+// together is the distribution of the latencies of several runs as one.
+func together(results []*loadtest.Result) loadtest.Latency {
+	all := loadtest.NewHistogram()
+	for _, r := range results {
+		if r.Latencies != nil { // of a Result that Run made
+			all.Merge(r.Latencies)
+		}
+	}
+	return loadtest.LatencyOf(all)
+}
+
 func (f *figures) latency(o options) verdict {
-	all := loadtest.Together(f.results...)
+	all := together(f.results)
 	kept, says := all.P999 <= o.p999, "at most "+short(o.p999)
 	if o.bare != "" {
 		kept, says = f.turns.judge(o.p999)
@@ -132,7 +143,7 @@ func (f *figures) order() verdict {
 	for _, r := range f.results {
 		fell += r.NotGrowing
 		wrong += r.Wrong
-		first = append(append(first, r.FirstNotGrowing...), r.FirstWrong...)
+		first = append(first, r.FirstNotGrowing...)
 	}
 	v.kept = fell == 0 && wrong == 0
 	v.says = fmt.Sprintf("%d did not grow, %d wrong answers", fell, wrong)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,8 +117,8 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 		}
 		add("failed", "%d with status %s, code %s, for example: %s", f.Count, status, f.Code, f.Example)
 	}
-	for _, f := range slices.Concat(r.FirstNotGrowing, r.FirstWrong) {
-		add("fault", "one of %d: %s (%s)", r.NotGrowing+r.Wrong, f.What, f.Place)
+	for _, f := range r.FirstNotGrowing {
+		add("not growing", "one of %d: %s (%s)", r.NotGrowing, f.What, f.Place)
 	}
 	for _, set := range r.Unique {
 		for _, d := range set.First {
