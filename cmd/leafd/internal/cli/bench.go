@@ -100,6 +100,6 @@ func (a *app) bench(ctx context.Context, cfg loadtest.Config) error {
 	if err != nil {
 		return err
 	}
-	err = a.show(benchJSON(cfg, result), func(w io.Writer) error { return printBench(w, cfg, result) })
+	err = a.show(benchJSON(result), func(w io.Writer) error { return printBench(w, cfg, result) })
 	return errors.Join(err, result.Verdict())
 }

@@ -12,26 +12,16 @@ import (
 	"github.com/leafd/leafd/internal/loadtest"
 )
 
-// BenchJSON is what a load was and showed, for programs. IDs are strings, because
+// BenchJSON is what a load showed, for programs. IDs are strings, because
 // JavaScript's numbers end at 2^53.
 type BenchJSON struct {
-	URLs     []string      `json:"urls"`
-	Mode     loadtest.Mode `json:"mode"`
-	Keys     []string      `json:"keys"`
-	Batch    int           `json:"batch"`
-	Clients  int           `json:"clients"`
-	Pipeline int           `json:"pipeline"`
-	Rate     float64       `json:"rate"` // 0: a closed loop
 	*loadtest.Result
 	RequestsPerSecond float64 `json:"requests_per_s"` // answered
 	IDsPerSecond      float64 `json:"ids_per_s"`
 }
 
-func benchJSON(cfg loadtest.Config, r *loadtest.Result) BenchJSON {
-	return BenchJSON{
-		URLs: cfg.URLs, Mode: cfg.Mode, Keys: cfg.Keys, Batch: cfg.Batch, Clients: cfg.Clients, Pipeline: cfg.Pipeline, Rate: cfg.Rate, Result: r,
-		RequestsPerSecond: float64(r.Answered) / r.Elapsed.Seconds(), IDsPerSecond: float64(r.IDs) / r.Elapsed.Seconds(),
-	}
+func benchJSON(r *loadtest.Result) BenchJSON {
+	return BenchJSON{Result: r, RequestsPerSecond: float64(r.Answered) / r.Elapsed.Seconds(), IDsPerSecond: float64(r.IDs) / r.Elapsed.Seconds()}
 }
 
 // How often progress is told: to a person at a terminal, and to a log.
@@ -68,14 +58,6 @@ func printBench(w io.Writer, cfg loadtest.Config, r *loadtest.Result) error {
 }
 
 func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
-	loop := "in a closed loop"
-	if cfg.Rate > 0 {
-		loop = fmt.Sprintf("in an open loop of %g requests/s", cfg.Rate)
-	}
-	together := ""
-	if cfg.Pipeline > 1 {
-		together = fmt.Sprintf(" with up to %d requests together", cfg.Pipeline)
-	}
 	early := ""
 	if r.EndedEarly {
 		early = fmt.Sprintf(", ended early: %s were asked for", cfg.Duration)
@@ -84,8 +66,7 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 	add := func(field, format string, args ...any) {
 		rows = append(rows, []string{field, fmt.Sprintf(format, args...)})
 	}
-	add("daemons", "%s", strings.Join(cfg.URLs, " "))
-	add("load", "%s IDs of %s, %d a request, %d clients%s %s, %.1f s%s", cfg.Mode, strings.Join(cfg.Keys, " "), cfg.Batch, cfg.Clients, together, loop, r.Window.Seconds(), early)
+	add("time", "%.1f s%s", r.Window.Seconds(), early)
 	add("requests", "%d: %d answered with IDs, %d failed (%s)", r.Sent, r.Answered, r.Failed, percent(r.Failed, r.Sent))
 	add("requests/s", "%.1f", float64(r.Answered)/r.Elapsed.Seconds())
 	add("IDs", "%d", r.IDs)
