@@ -59,7 +59,7 @@ func TestListenSettings(t *testing.T) {
 		{"admin on the port of Redis", []string{"--admin-listen", "127.0.0.1:6379", "--listen-redis", "127.0.0.1:6379"}, "another address than that of listen-redis", "", nil},
 		{"any port that is free, three times", []string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--listen-redis", "127.0.0.1:0"}, "", "", nil},
 		{"admin nowhere", []string{"--admin-listen", "unix:"}, "want a path", "", nil},
-		{"admin without a port", []string{"--admin-listen", "localhost"}, "want host:port or unix:/path", "", nil},
+		{"admin without a port", []string{"--admin-listen", "localhost"}, "want host:port, such as", "", nil},
 		{"TLS", withCert, "", "", func(t *testing.T, cfg settings.Config) {
 			require.False(t, cfg.ClientsNeedCert())
 		}},

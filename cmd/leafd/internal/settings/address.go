@@ -7,17 +7,21 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // resolveTimeout bounds the look-up of a host name in --listen.
 const resolveTimeout = 5 * time.Second
 
-// checkListen says what is wrong with an address to listen on; "" when nothing is.
+// checkListen says what is wrong with an address to listen on, a unix socket's too; "" when nothing is.
 func checkListen(listen string) string {
+	if path, unix := strings.CutPrefix(listen, UnixScheme); unix {
+		return CheckSocketPath(path)
+	}
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "want host:port, such as 127.0.0.1:8080 or [::]:8080"
+		return "want host:port, such as 127.0.0.1:8080 or [::]:8080, or unix:/path"
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return "want a port from 0 to 65535"

@@ -31,7 +31,9 @@ func FuzzAddresses(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, a string) {
-		if checkListen(a) == "" {
+		if path, unix := strings.CutPrefix(a, UnixScheme); unix {
+			require.Equal(t, CheckSocketPath(path), checkListen(a))
+		} else if checkListen(a) == "" {
 			_, port, err := net.SplitHostPort(a)
 			require.NoError(t, err)
 			n, err := strconv.Atoi(port)

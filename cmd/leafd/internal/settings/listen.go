@@ -39,11 +39,9 @@ func (c *Config) fillListen(v *Values) {
 	}
 	for part := range strings.SplitSeq(v.Text("listen"), ",") {
 		part = strings.TrimSpace(part)
-		field, why := &c.Listen.Address, ""
-		if path, unix := strings.CutPrefix(part, UnixScheme); unix {
-			field, why = &c.Listen.Unix, CheckSocketPath(path)
-		} else {
-			why = checkListen(part)
+		field, why := &c.Listen.Address, checkListen(part)
+		if strings.HasPrefix(part, UnixScheme) {
+			field = &c.Listen.Unix
 		}
 		if *field != "" {
 			why = "want host:port[,unix:/path]: one address, and at most one unix socket"
@@ -66,20 +64,11 @@ func (c *Config) fillListeners(v *Values) {
 		v.refuse("allow-host", "want names alone, without http:// and without a port")
 	}
 	taken := map[string]string{c.Listen.Unix: "listen", c.Listen.Address: "listen"}
-	for _, l := range []struct{ name, address, example string }{
-		{"listen-redis", c.Listen.Redis, "127.0.0.1:6379"}, {"admin-listen", c.Listen.Admin, "127.0.0.1:8081"},
-	} {
+	for _, l := range []struct{ name, address string }{{"listen-redis", c.Listen.Redis}, {"admin-listen", c.Listen.Admin}} {
 		if l.address == "" || !v.good(l.name) {
 			continue
 		}
-		var why string
-		if path, ok := strings.CutPrefix(l.address, UnixScheme); !ok {
-			if why = checkListen(l.address); why != "" {
-				why = "want host:port or unix:/path, such as " + l.example
-			}
-		} else {
-			why = CheckSocketPath(path)
-		}
+		why := checkListen(l.address)
 		if other := taken[l.address]; why == "" && other != "" && !strings.HasSuffix(l.address, ":0") { // port 0 is any that is free
 			why = "want another address than that of " + other
 		}
