@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,14 +43,7 @@ Nothing is started. Passwords are not printed.`,
 func settingRows(list []settings.Public) [][]string {
 	rows := [][]string{{"NAME", "VALUE", "SOURCE"}}
 	for _, s := range list {
-		text := fmt.Sprint(s.Value)
-		if words, ok := s.Value.([]string); ok {
-			text = strings.Join(words, ",")
-		}
-		if text == "" {
-			text = `""`
-		}
-		rows = append(rows, []string{s.Name, text, string(s.Source)})
+		rows = append(rows, []string{s.Name, s.Text(), string(s.Source)})
 	}
 	return rows
 }

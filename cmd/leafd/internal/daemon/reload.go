@@ -123,7 +123,7 @@ func (r *Reloader) changes(before, next settings.Config, after *settings.Values)
 	}
 	for _, v := range after.All {
 		name, old := v.Setting.Name, r.Values.Find(v.Setting.Name)
-		was, is := old.Shown(), v.Shown()
+		was, is := old.Hidden().Text(), v.Hidden().Text()
 		switch {
 		case !reflect.DeepEqual(old.Parsed, v.Parsed):
 		case content[name]:

@@ -18,6 +18,17 @@ type Public struct {
 	Source Source `json:"source"`
 }
 
+// Text is the value on one line, for people.
+func (p Public) Text() string {
+	if words, ok := p.Value.([]string); ok {
+		return strings.Join(words, ",")
+	}
+	if p.Value == "" {
+		return `""`
+	}
+	return fmt.Sprint(p.Value)
+}
+
 // Public returns the effective values without their secrets.
 func (vs *Values) Public() []Public {
 	var out []Public
@@ -29,13 +40,20 @@ func (vs *Values) Public() []Public {
 
 // Hidden is Public without anything of what is secret, not even where it leads to.
 func (vs *Values) Hidden() []Public {
-	list := vs.Public()
-	for i, v := range vs.All {
-		if v.Setting.Secret && v.Parsed != "" {
-			list[i].Value = "(hidden)"
-		}
+	var out []Public
+	for _, v := range vs.All {
+		out = append(out, v.Hidden())
 	}
-	return list
+	return out
+}
+
+// Hidden is the value as the log may have it, without anything of what is secret.
+func (v *Value) Hidden() Public {
+	p := Public{Name: v.Setting.Name, Value: v.public(), Source: v.source}
+	if v.Setting.Secret && v.Parsed != "" {
+		p.Value = "(hidden)"
+	}
+	return p
 }
 
 func (v *Value) public() any {
@@ -65,17 +83,6 @@ func (c *Config) Secrets() []string {
 	}
 	const least = 4 // bytes: a shorter one is everywhere, by chance
 	return slices.DeleteFunc(secrets, func(secret string) bool { return len(secret) < least })
-}
-
-// Shown is a value as the log may have it.
-func (v *Value) Shown() string {
-	if v.Setting.Secret && v.Parsed != "" {
-		return "(hidden)"
-	}
-	if text, ok := v.Parsed.(string); ok && text == "" {
-		return `""`
-	}
-	return fmt.Sprint(v.Parsed)
 }
 
 // yamlLine is one setting as a line of YAML, quoted where it has to be.
