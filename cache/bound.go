@@ -84,15 +84,10 @@ const (
 )
 
 func (d *directory) bound(path string) (binding, error) {
-	held, err := d.root.Lstat(BoundName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return boundNowhere, nil
-	}
-	if err != nil {
-		return boundNowhere, err
-	}
-	text, err := fs.ReadFile(d.root.FS(), BoundName)
+	text, held, err := d.readFile(BoundName, fileBytes)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return boundNowhere, nil
 	case err != nil || len(text) == 0:
 		return boundNowhere, err
 	case string(text) == d.files.idOf(path, held)+"\n":

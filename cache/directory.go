@@ -145,27 +145,44 @@ func (f *directory) missing() error {
 // worker.ErrDamaged when it is no regular file or too large.
 func (f *directory) readRecord() ([]byte, error) {
 	path := filepath.Join(f.path, recordName)
-	st, err := f.root.Lstat(recordName)
-	if err == nil && !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, damaged("it is a %s, no regular file", plainfile.Kind(st.Mode())))
+	raw, _, err := f.readFile(recordName, fileBytes+1)
+	if errors.Is(err, errNoFile) {
+		return nil, fmt.Errorf("%s: %w", path, damaged("%v", err))
 	}
-	if err != nil {
-		return nil, failed(path, "look at the record", err)
-	}
-	// Not blocking: it may have become a FIFO since, or another daemon's new file.
-	file, err := f.root.OpenFile(recordName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, failed(path, "open the record", err)
-	}
-	defer func() { _ = file.Close() }() // read only
-	if now, err := file.Stat(); err != nil || !now.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, damaged("it is no regular file any more (%v)", err))
-	}
-	raw, err := io.ReadAll(io.LimitReader(file, fileBytes+1))
 	if err != nil {
 		return nil, failed(path, "read the record", err)
 	}
 	return raw, nil
+}
+
+// errNoFile: what has the name is no regular file.
+var errNoFile = errors.New("no regular file")
+
+// readFile returns the first bytes of the file name, at most most of them, and the file that
+// they were read from; fs.ErrNotExist when there is none.
+func (f *directory) readFile(name string, most int64) ([]byte, fs.FileInfo, error) {
+	named, err := f.root.Lstat(name)
+	if err == nil && !named.Mode().IsRegular() {
+		err = fmt.Errorf("it is a %s, %w", plainfile.Kind(named.Mode()), errNoFile)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	// Not blocking: it may have become a FIFO since, or another daemon's new file.
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	held, err := file.Stat()
+	if err == nil && !held.Mode().IsRegular() {
+		err = fmt.Errorf("it is a %s now, %w", plainfile.Kind(held.Mode()), errNoFile)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(file, most))
+	return text, held, err
 }
 
 // hasRecord tells whether the record file's path leads to the file that this process

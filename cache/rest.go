@@ -3,13 +3,9 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-
-	"github.com/leafd/leafd/internal/plainfile"
 )
 
 // restName is the file of what a process leaves to the next one.
@@ -80,15 +76,15 @@ func (c *Cache) writeRest(rest []byte) (name string, err error) {
 	if err := f.files.syncDir(f.self); err != nil {
 		return "", err
 	}
-	return c.nameRest(file, rest)
-}
-
-// nameRest is what the lock file calls a rest in file (rest-taken-once).
-func (c *Cache) nameRest(file *os.File, rest []byte) (string, error) {
 	held, err := file.Stat()
 	if err != nil {
 		return "", err
 	}
+	return c.nameRest(held, rest)
+}
+
+// nameRest is what the lock file calls a rest in file (rest-taken-once).
+func (c *Cache) nameRest(held fs.FileInfo, rest []byte) (string, error) {
 	identity, born := c.files.identity(filepath.Join(c.dir, restName), held)
 	if !born { // rest-taken-once
 		return "", errors.New("the file system keeps no time of birth")
@@ -139,27 +135,14 @@ func (c *Cache) HasRest() bool {
 
 // readRest returns the rest in the file, and what the lock file would call it.
 func (c *Cache) readRest() (rest []byte, name string, err error) {
-	named, err := c.directory.root.Lstat(restName)
+	rest, held, err := c.directory.readFile(restName, maxRest+1)
+	if err == nil && len(rest) > maxRest {
+		err = fmt.Errorf("it has more than %d bytes", maxRest)
+	}
 	if err != nil {
 		return nil, "", err
 	}
-	file, err := c.directory.root.OpenFile(restName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { _ = file.Close() }() // read only
-	st, err := file.Stat()
-	if err != nil || !named.Mode().IsRegular() || !os.SameFile(named, st) {
-		return nil, "", errors.Join(fmt.Errorf("it is a %s, no regular file", plainfile.Kind(named.Mode())), err)
-	}
-	if st.Size() > maxRest {
-		return nil, "", fmt.Errorf("it has more than %d bytes", maxRest)
-	}
-	if rest, err = io.ReadAll(io.LimitReader(file, maxRest)); err != nil {
-		return nil, "", err
-	}
-	name, err = c.nameRest(file, rest)
-	if err != nil {
+	if name, err = c.nameRest(held, rest); err != nil {
 		return nil, "", nil // it was kept elsewhere
 	}
 	return rest, name, nil
