@@ -74,7 +74,7 @@ func onMariaDB(t *testing.T, server *mariadbtest.Server) database {
 	d := database{
 		open: func(t *testing.T) *sqlstore.Store {
 			t.Helper()
-			s, err := sqlstore.OpenMySQL(server.DSN(name))
+			s, err := sqlstore.Open(sqlstore.Config{DSN: server.DSN(name)})
 			require.NoError(t, err)
 			return s
 		},

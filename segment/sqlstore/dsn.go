@@ -10,7 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// ErrBadDSN is returned by OpenMySQL for a DSN that can't be used. The error
+// ErrBadDSN is returned by Open for a DSN that can't be used. The error
 // repeats no part of the DSN in which a password can stand.
 var ErrBadDSN = errors.New("unusable MySQL DSN (want user:password@tcp(host:3306)/leaf)")
 

@@ -70,7 +70,7 @@ var unusable = map[string]struct{ dsn, says string }{
 func TestOpenMySQLUnusableDSN(t *testing.T) {
 	for name, c := range unusable {
 		t.Run(name, func(t *testing.T) {
-			store, err := OpenMySQL(c.dsn)
+			store, err := openMySQL(Config{DSN: c.dsn})
 			if err == nil {
 				require.NoError(t, store.Close())
 			}

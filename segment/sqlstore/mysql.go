@@ -48,7 +48,7 @@ const (
 	lockWait = "1"
 )
 
-// OpenMySQL returns the Store in the MySQL or MariaDB database that dsn names, in
+// openMySQL returns the Store in the MySQL or MariaDB database that c.DSN names, in
 // the form of github.com/go-sql-driver/mysql. It connects to nothing yet: the
 // server may be down. An error says what is wrong with dsn, without its password.
 //
@@ -56,8 +56,6 @@ const (
 // writeTimeout=1s; zero counts as none named. What correctness rests on is always set,
 // against the dsn and the server if need be: UTF-8, UTC, strict SQL mode, autocommit, READ
 // COMMITTED, no limit of rows, rows counted as found.
-func OpenMySQL(dsn string) (*Store, error) { return openMySQL(Config{DSN: dsn}) }
-
 func openMySQL(c Config) (*Store, error) {
 	cfg, inner, err := newMySQLConnector(c)
 	if err != nil {

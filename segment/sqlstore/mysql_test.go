@@ -44,7 +44,7 @@ func newTable(t testing.TB, server *mariadbtest.Server, script, before string) (
 
 func openMySQL(t testing.TB, dsn string) *sqlstore.Store {
 	t.Helper()
-	store, err := sqlstore.OpenMySQL(dsn)
+	store, err := sqlstore.Open(sqlstore.Config{DSN: dsn})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return store
@@ -82,7 +82,7 @@ func TestMySQLConformance(t *testing.T) {
 				return storetest.SQLFixture{
 					Open: func(t testing.TB) storetest.Store {
 						t.Helper()
-						store, err := sqlstore.OpenMySQL(dsn)
+						store, err := sqlstore.Open(sqlstore.Config{DSN: dsn})
 						require.NoError(t, err)
 						return store
 					},

@@ -11,7 +11,7 @@ import (
 
 // Config says where the segments are kept. Only its methods know which field decides.
 type Config struct {
-	DSN string // of a MySQL or MariaDB database, as OpenMySQL takes it; "" for a SQLite file
+	DSN string // of a MySQL or MariaDB database, as openMySQL takes it; "" for a SQLite file
 	// Password returns the password of DSN's user, which has none itself, for each new
 	// connection; nil: DSN says all.
 	Password func() (string, error)
@@ -42,7 +42,7 @@ func (c Config) Check() error {
 	return err
 }
 
-// Open opens the Store that c says: see OpenMySQL and OpenSQLite. ErrBadDSN, or
+// Open opens the Store that c says: see openMySQL and OpenSQLite. ErrBadDSN, or
 // ErrNoFile where the SQLite file is missing and Create is false: looking at a
 // mistyped path must not make a store there.
 func Open(c Config) (*Store, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// Store is the table leaf_alloc in one database. OpenMySQL and OpenSQLite make
+// Store is the table leaf_alloc in one database. Open and OpenSQLite make
 // one. It is safe for concurrent use.
 type Store struct {
 	*database
