@@ -63,9 +63,6 @@ func (c Config) margin() time.Duration {
 
 // connect opens the session and names the paths.
 func (c Config) connect() (tree, error) {
-	if c.Clock == nil {
-		return tree{}, errors.New("Config needs a Clock")
-	}
 	p, err := newPaths(c.Root, c.ForeverPath)
 	if err != nil {
 		return tree{}, err

@@ -186,7 +186,6 @@ func TestConfig(t *testing.T) {
 		change func(*Config)
 		says   string
 	}{
-		"no clock":     {func(c *Config) { c.Clock = nil }, "Clock"},
 		"no servers":   {func(c *Config) { c.Servers = nil }, "servers"},
 		"root":         {func(c *Config) { c.Root = "leaf" }, "leaf"},
 		"forever path": {func(c *Config) { c.ForeverPath = "/x/" }, "/x/"},
@@ -196,8 +195,6 @@ func TestConfig(t *testing.T) {
 		_, err := Open(cfg)
 		require.ErrorContains(t, err, tt.says, name)
 	}
-	_, err := OpenDirectory(Config{Servers: []string{"127.0.0.1:1"}})
-	require.ErrorContains(t, err, "Clock")
 }
 
 // No server there: each method returns within its context, and says which servers were tried.

@@ -108,8 +108,6 @@ func (c Config) check() error {
 		return bad("%d clients for %d URLs: want one for each at least", c.Clients, len(c.URLs))
 	case c.Pipeline < 0 || c.Pipeline > MaxPipeline:
 		return bad("%d requests together: want 1 to %d", c.Pipeline, MaxPipeline)
-	case c.FirstClient < 0:
-		return bad("first client is %d: want 0 or more", c.FirstClient)
 	case c.Duration <= 0:
 		return bad("duration is %s: want more than 0", c.Duration)
 	case c.Timeout < time.Millisecond:
