@@ -38,7 +38,7 @@ func TestStallIsSeen(t *testing.T) {
 		t.Parallel()
 		_, url := serve(t, answer)
 		cfg := config(url)
-		cfg.Duration = 1500 * time.Millisecond
+		cfg.Duration = 3 * time.Second
 		r := run(t, cfg)
 		require.GreaterOrEqual(t, r.Latency.Max, stall)
 		require.Less(t, r.Latency.P90, stall/2)
