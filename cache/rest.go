@@ -135,15 +135,15 @@ func (c *Cache) HasRest() bool {
 
 // readRest returns the rest in the file, and what the lock file would call it.
 func (c *Cache) readRest() (rest []byte, name string, err error) {
-	rest, held, err := c.directory.readFile(restName, maxRest+1)
-	if err == nil && len(rest) > maxRest {
-		err = fmt.Errorf("it has more than %d bytes", maxRest)
+	if named, err := c.directory.root.Lstat(restName); err == nil && named.Size() > maxRest {
+		return nil, "", fmt.Errorf("it has more than %d bytes", maxRest) // it isn't read
 	}
+	rest, held, err := c.directory.readFile(restName, maxRest)
 	if err != nil {
 		return nil, "", err
 	}
 	if name, err = c.nameRest(held, rest); err != nil {
-		return nil, "", nil // it was kept elsewhere
+		return nil, "", nil //nolint:nilerr // it was kept elsewhere
 	}
 	return rest, name, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
+// NewHistogram returns one of latencies in nanoseconds, up to an hour, with three digits.
 func NewHistogram() *hdrhistogram.Histogram {
-	// Nanoseconds, three digits of them, up to an hour.
 	return hdrhistogram.New(128, int64(time.Hour), 3)
 }
 

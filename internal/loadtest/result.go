@@ -23,6 +23,7 @@ type Latency struct {
 	Max   time.Duration `json:"max"`
 }
 
+// LatencyOf sums up h, which NewHistogram made; of none it is zero.
 func LatencyOf(h *hdrhistogram.Histogram) Latency {
 	if h.TotalCount() == 0 {
 		return Latency{}
