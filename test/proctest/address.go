@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -44,12 +45,11 @@ func (p *portPool) free() (string, error) {
 			}
 		}
 		p.next++
-		listener, err := listenAt(p.next - 1)
-		if err != nil { // some program of the machine's
-			failed = err
-			continue
+		address, err := tryPort(p.next - 1)
+		if err == nil {
+			return address, nil
 		}
-		return listener.Addr().String(), listener.Close()
+		failed = err // some program of the machine's
 	}
 	return "", errors.Join(errors.New("proctest: no port is free"), failed)
 }
@@ -64,6 +64,18 @@ func (p *portPool) blockLocked() error {
 	p.blocks = append(p.blocks, block) // until the process ends
 	p.next, p.end = first+1, first+blockPorts
 	return nil
+}
+
+// tryPort returns the address of port where it is free. No process is forked meanwhile: it would
+// have a copy of the listener, and with it the port, until it executes its program.
+func tryPort(port int) (string, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	listener, err := listenAt(port)
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
 }
 
 func listenAt(port int) (net.Listener, error) {
