@@ -54,10 +54,8 @@ const (
 	rowStarting                // active, and it reaches
 	rowRunningEnded            // ended or nearly, and this life issues by it
 	rowEnded                   // active, ended or nearly
-	rowReleased                // released, and the registry has acknowledged that
-	rowReleasing               // released in the file alone
-	rowClaim                   // a claim that was never confirmed
-	rowNone                    // no worker ID
+	rowReleased                // released, in the file at least
+	rowNone                    // no worker ID, or a claim that was never confirmed
 	rows
 )
 
@@ -65,17 +63,15 @@ const (
 type column int
 
 const (
-	columnLost    column = iota // absent, or our own and older than what was acknowledged
+	columnLost    column = iota // it is before what was acknowledged: absent, our own and older, or another's
 	columnOwn                   // our own, of a life that we know
-	columnForced                // our own, and released by an operator's hand
 	columnUnknown               // our own, of a life that we don't know, and not older
-	columnEmpty                 // another's, under which nothing was issued, from before our limit on
-	columnBefore                // another's, before ours
-	columnAfter                 // another's, after ours
+	columnAfter                 // it is after ours: another's, or our own, released by an operator's hand
 	columns
 )
 
-// decisions is DESIGN's table: what to do, by what the record and the entry say.
+// decisions is DESIGN's table: what to do, by what the record and the entry say. DESIGN has three
+// columns for what is before ours, which all have the same in them.
 //
 //	released-never-resumes  A record that is released, or past its limit, never resumes.
 //	loss-before-copy  Loss is judged before copy, and succession is the order of floors.
@@ -83,16 +79,14 @@ const (
 //	    it, against everything but a later piece, an operator's hand, and a copy of its
 //	    own directory: since it may start without the registry.
 var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never written to
-	//                 lost     own     forced  unknown   empty    before   after
-	rowRunning:      {PutBack, Report, Fence, Fence, PutBack, PutBack, Fence},
-	rowStopping:     {RunOut, Release, Fence, Fence, RunOut, RunOut, Fence},
-	rowStarting:     {PutBack, Resume, GiveUp, SetAside, PutBack, PutBack, GiveUp},
-	rowRunningEnded: {RunOut, RunOut, Fence, Fence, RunOut, RunOut, Fence},
-	rowEnded:        {Forget, Enroll, Enroll, SetAside, Forget, Forget, GiveUp},
-	rowReleased:     {Forget, Enroll, Enroll, SetAside, Forget, Forget, Enroll},
-	rowReleasing:    {Forget, Enroll, Enroll, SetAside, Forget, Forget, Enroll},
-	rowClaim:        {Enroll, Resume, Enroll, Enroll, Enroll, Enroll, Enroll},
-	rowNone:         {Enroll, Enroll, Enroll, Enroll, Enroll, Enroll, Enroll},
+	//                 lost     own     unknown   after
+	rowRunning:      {PutBack, Report, Fence, Fence},
+	rowStopping:     {RunOut, Release, Fence, Fence},
+	rowStarting:     {PutBack, Resume, SetAside, GiveUp},
+	rowRunningEnded: {RunOut, RunOut, Fence, Fence},
+	rowEnded:        {Forget, Enroll, SetAside, GiveUp},
+	rowReleased:     {Forget, Enroll, SetAside, Enroll},
+	rowNone:         {Enroll, Resume, Enroll, Enroll},
 }
 
 // Decide says what a life does next, by its record and what the registry shows. It keeps:
@@ -122,14 +116,14 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 		return NoteLoss
 	}
 	row := rowOf(r, now)
-	column := columnOf(r, s.Entry, now)
-	if row < rowClaim && (column == columnLost || column == columnEmpty || column == columnBefore) && s.Root.Losses <= r.Losses {
+	column := columnOf(r, row, s.Entry, now)
+	if column == columnLost && s.Root.Losses <= r.Losses {
 		return NoteLoss
 	}
 	do := decisions[row][column]
 	starts := !now.Running && (do == Resume || do == Enroll || do == PutBack)
 	switch {
-	case starts && now.Stirred && column == columnOwn && r.State != RecordClaiming:
+	case starts && now.Stirred && column == columnOwn && row != rowNone:
 		return SetAside
 	case starts && s.Live != "" && s.Live != r.Owner && r.WorkerID >= 0 && now.Watched < watchFor:
 		return Watch
@@ -142,19 +136,15 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 func rowOf(r Record, now Moment) row {
 	reaches := now.Clock.Add(now.Margin) < r.AckedLimit // ending-piece
 	switch {
-	case r.WorkerID < 0 || r.State == "":
+	case r.WorkerID < 0 || r.State == "" || r.State == RecordClaiming:
 		return rowNone
-	case r.State == RecordClaiming:
-		return rowClaim
 	case now.Running && !reaches:
 		return rowRunningEnded
 	case now.Running && r.State == RecordReleasing:
 		return rowStopping
 	case now.Running:
 		return rowRunning
-	case r.State == RecordReleasing:
-		return rowReleasing
-	case r.State == RecordReleased:
+	case r.State != RecordActive:
 		return rowReleased
 	case reaches:
 		return rowStarting
@@ -163,34 +153,34 @@ func rowOf(r Record, now Moment) row {
 	}
 }
 
-func columnOf(r Record, e *Entry, now Moment) column {
+func columnOf(r Record, row row, e *Entry, now Moment) column {
 	own := e != nil && e.Instance == r.Instance
 	switch {
-	case r.State == RecordClaiming: // it was acknowledged nothing that could be lost
-		if own && r.Knows(e.Owner) && e.State == StateActive && now.Clock.Add(now.Margin) < e.Limit { // the answer was lost
+	case row == rowNone: // it was acknowledged nothing that could be lost
+		if own && r.State == RecordClaiming && r.Knows(e.Owner) && e.State == StateActive && now.Clock.Add(now.Margin) < e.Limit { // the answer was lost
 			return columnOwn
 		}
 		return columnAfter
-	case e == nil, own && r.outlives(*e):
+	case e == nil, own && r.outlives(*e), !own && r.precedes(*e):
 		return columnLost
 	case own && !r.Knows(e.Owner):
 		return columnUnknown
 	case own && now.Running && e.Floor > r.Floor: // a life of ours had a later piece, of which the record lost its word
 		return columnUnknown
-	case own && e.State == StateReleased && (now.Running || r.State == RecordActive):
-		return columnForced
-	case own:
+	case own && (e.State != StateReleased || !now.Running && r.State != RecordActive):
 		return columnOwn
-	case e.State == StateClaiming || e.Limit <= e.Floor: // a claim, also one that was given up
-		if e.Floor < r.Limit {
-			return columnEmpty
-		}
-		return columnAfter
-	case cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0:
-		return columnBefore
 	default:
 		return columnAfter
 	}
+}
+
+// precedes tells that e, another's, is before r's piece, or that nothing was issued under it: then
+// it is a claim, also one that was given up.
+func (r Record) precedes(e Entry) bool {
+	if e.State == StateClaiming || e.Limit <= e.Floor {
+		return e.Floor < r.Limit
+	}
+	return cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0
 }
 
 // outlives tells that our own entry e is older than what the registry has acknowledged: before

@@ -109,7 +109,8 @@ type Cell struct{ Row, Column int }
 
 // CellOf returns the one for these.
 func CellOf(r Record, s Snapshot, now Moment) Cell {
-	return Cell{int(rowOf(r, now)), int(columnOf(r, s.Entry, now))}
+	row := rowOf(r, now)
+	return Cell{int(row), int(columnOf(r, row, s.Entry, now))}
 }
 
 // Action returns what stands in c.
@@ -125,9 +126,9 @@ func Cells() (all []Cell) {
 	return all
 }
 
-var rowNames = [rows]string{"reaches, running", "released in the file, stopping", "reaches, starting", "ended, running", "ended, starting", "released", "released in the file", "a claim", "none"}
+var rowNames = [rows]string{"reaches, running", "released in the file, stopping", "reaches, starting", "ended, running", "ended, starting", "released", "none"}
 
-var columnNames = [columns]string{"lost", "own", "forced", "unknown", "empty", "before", "after"}
+var columnNames = [columns]string{"lost", "own", "unknown", "after"}
 
 // String returns its row and column.
 func (c Cell) String() string { return rowNames[c.Row] + " / " + columnNames[c.Column] }

@@ -174,11 +174,11 @@ func All() []Mutant {
 		{
 			Name: "succession", Guard: "loss-before-copy: succession is the order of floors, and not of limits (worker/decide.go)",
 			Seed: 1, Mix: "given back at a stop, taken, ZooKeeper restored and recovered, started again",
-			Edits: []Edit{{"worker/decide.go", "case cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0:", "case cmp.Compare(e.Limit, r.Limit) < 0:"}},
+			Edits: []Edit{{"worker/decide.go", "return cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0", "return cmp.Compare(e.Limit, r.Limit) < 0"}},
 		},
 		{
 			Name: "released resumes", Guard: "released-never-resumes: a record that is released, in the file at least, never resumes (worker/decide.go)",
-			Edits: []Edit{{"worker/decide.go", "	rowReleasing:    {Forget, Enroll,", "	rowReleasing:    {Forget, Resume,"}},
+			Edits: []Edit{{"worker/decide.go", "	rowReleased:     {Forget, Enroll,", "	rowReleased:     {Forget, Resume,"}},
 		},
 		{
 			Name: "life number", Guard: "loss-before-copy: an entry of a life before is lost data, and not a copy's, also where the limit is the same (worker/decide.go)",
