@@ -29,7 +29,7 @@ type Panel struct {
 	Prober    Prober
 	Owner     string // of our life: what it says itself is no second opinion
 	Estimator Estimator
-	Threshold func() time.Duration // how far our clock may be off
+	Threshold time.Duration // how far our clock may be off
 }
 
 // Ask asks the peers at addresses. It keeps:
@@ -62,7 +62,7 @@ func (p Panel) Probe(ctx context.Context, addresses []string) []Sample {
 
 // AllWell tells that the peers drawn have our time.
 func (p Panel) AllWell(drawn []Sample) bool {
-	return VoteOf(drawn, p.Threshold()) == Agree && !Estimate(drawn, p.Estimator).Beyond(p.Threshold())
+	return VoteOf(drawn, p.Threshold) == Agree && !Estimate(drawn, p.Estimator).Beyond(p.Threshold)
 }
 
 // Judge returns what the samples say together, and that in words.
@@ -73,13 +73,13 @@ func (p Panel) Judge(samples []Sample) (v Verdict, said string) {
 		way = "behind"
 	}
 	return v, fmt.Sprintf("%s %s the peers' clocks, %d of %d peers answered (%s); up to %s is allowed",
-		v.Offset.Abs().Round(time.Millisecond), way, v.Answered, v.Asked, Offsets(samples), p.Threshold())
+		v.Offset.Abs().Round(time.Millisecond), way, v.Answered, v.Asked, Offsets(samples), p.Threshold)
 }
 
 // Agreeing counts the samples with a clock that has our time, and those that have a clock.
 func (p Panel) Agreeing(samples []Sample) (agree, answered int) {
 	for _, offset := range offsetsOf(samples) {
-		if answered++; offset.Abs() < p.Threshold() {
+		if answered++; offset.Abs() < p.Threshold {
 			agree++
 		}
 	}

@@ -1,10 +1,6 @@
 package segment
 
-import (
-	"sync"
-
-	"github.com/leafd/leafd/clock"
-)
+import "sync"
 
 // Kind says what happened, in words, as for a log field.
 type Kind string
@@ -38,9 +34,7 @@ type Event struct {
 
 // events passes events on in order, one at a time, with no lock held.
 type events struct {
-	notify func(Event)     // immutable; nil: there is no listener
-	clock  clock.Clock     // immutable
-	told   clock.Heartbeat // see Stuck
+	notify func(Event) // immutable; nil: there is no listener
 
 	mu      sync.Mutex
 	waiting []Event // mu protects
@@ -70,10 +64,8 @@ func (e *events) flush() {
 		e.waiting = nil
 		e.mu.Unlock()
 		for _, ev := range batch {
-			e.told.Expect(e.clock, turnGrace)
 			e.notify(ev)
 		}
-		e.told.Pause()
 		e.mu.Lock()
 	}
 	e.passing = false

@@ -18,14 +18,11 @@ const wholeEvery = time.Hour
 
 // keepLoaded reads the tags again and again until ctx is done.
 func (s *Service) keepLoaded(ctx context.Context) {
-	defer s.reading.Pause()
 	for {
-		s.reading.Pause() // the store may take any time
 		wait := s.cfg.Refresh
 		if s.read(ctx, pass{counts: true}) != nil { // Troubles tells the error
 			wait = loadRetry
 		}
-		s.reading.Expect(s.clock, wait+turnGrace)
 		if s.clock.Sleep(ctx, wait) != nil {
 			return
 		}

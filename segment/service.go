@@ -98,7 +98,6 @@ type Service struct {
 	ran      atomic.Bool
 	ended    chan struct{}   // closed at the end of Run, once the queue is
 	fetchCtx context.Context //nolint:containedctx // the life of Run; set before the queue opens
-	reading  clock.Heartbeat // see Stuck
 
 	// tags is never changed once stored: readers index it without a lock. It may have
 	// those of Adopt before the tags were read.
@@ -142,7 +141,7 @@ func New(cfg Config) (*Service, error) {
 	s := &Service{
 		cfg:     cfg,
 		clock:   cfg.Clock,
-		events:  &events{notify: cfg.Notify, clock: cfg.Clock},
+		events:  &events{notify: cfg.Notify},
 		former:  make(map[string]former),
 		loading: make(chan struct{}, 1),
 		ended:   make(chan struct{}),

@@ -50,9 +50,8 @@ type Worker struct {
 	life    context.Context //nolint:containedctx // see above
 	endLife context.CancelFunc
 
-	ceiling   atomic.Int64  // ceiling-before-use: stored only after the file has it
-	threshold atomic.Int64  // how far the clock may be off its peers', nanoseconds
-	kick      chan struct{} // asks Run for a report now
+	ceiling atomic.Int64  // ceiling-before-use: stored only after the file has it
+	kick    chan struct{} // asks Run for a report now
 
 	mu       sync.Mutex
 	record   Record        // mu protects; what was recorded last
@@ -78,15 +77,11 @@ type Worker struct {
 	stepsAhead, stepsBack atomic.Uint64 // of the wall clock
 
 	notifyMu sync.Mutex // one Notify at a time
-
-	// See Stuck.
-	reporting, watching, looking clock.Heartbeat
 }
 
 func newWorker(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, kick: make(chan struct{}, 1), reported: make(chan struct{}), vote: clock.Agree}
-	w.threshold.Store(int64(cfg.Threshold))
-	w.panel = clock.Panel{Prober: cfg.Prober, Owner: cfg.Owner, Estimator: cfg.Estimator, Threshold: w.Threshold}
+	w.panel = clock.Panel{Prober: cfg.Prober, Owner: cfg.Owner, Estimator: cfg.Estimator, Threshold: cfg.Threshold}
 	w.life, w.endLife = context.WithCancel(context.Background())
 	w.local.turn, w.remote.turn = semaphore.NewWeighted(1), semaphore.NewWeighted(1)
 	return w
@@ -161,11 +156,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.cfg.Prober != nil {
 		beside.Go(func() { w.watchPeers(ctx) })
 	}
-	defer w.reporting.Pause()
 	due := time.NewTimer(w.cfg.ReportInterval)
 	defer due.Stop()
 	for {
-		w.reporting.Expect(w.cfg.Clock, 2*w.cfg.ReportInterval+stuckGrace)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -224,10 +217,7 @@ func (w *Worker) extend(ctx context.Context) error {
 	anchor := w.anchor
 	w.mu.Unlock()
 	if step := clock.Judge(anchor, now); step.By > w.cfg.MaxForwardStep {
-		w.reporting.Pause() // as in watchPeers
-		err := w.confirmJump(ctx, step)
-		w.reporting.Expect(w.cfg.Clock, w.cfg.ReportInterval+stuckGrace)
-		if err != nil {
+		if err := w.confirmJump(ctx, step); err != nil {
 			return err
 		}
 		now = w.cfg.Clock.Read()
@@ -338,8 +328,8 @@ func (w *Worker) Check() error {
 // worker records nothing: the record may be another's by now.
 func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	defer func() { err = errors.Join(err, w.closeRegistry()) }()
-	w.endLife() // the last report of Run may be under way still; it must not land later
-	if err := errors.Join(w.local.idle(ctx), w.remote.idle(ctx)); err != nil {
+	w.endLife()                                                                  // the last report of Run may be under way still; it must not land later
+	if err := errors.Join(w.local.await(ctx), w.remote.await(ctx)); err != nil { // for good
 		return fmt.Errorf("a clean stop could not be recorded, the next start waits for the ceiling: %w", err)
 	}
 	now := w.cfg.Clock.Read()
@@ -396,31 +386,16 @@ func (w *Worker) closeRegistry() error {
 	return w.cfg.Registry.Close()
 }
 
-// stuckGrace is what a loop gets above the time that its round may take: for a machine
-// under load, not for the registry, the file or the peers: calls to those are bounded.
-const stuckGrace = 5 * time.Second
+// stuckAfter is longer than a report takes, which asks a thousand peers after a jump of the clock.
+const stuckAfter = time.Minute
 
-// beat sleeps until the next round of a loop; false when ctx is done.
-func (w *Worker) beat(ctx context.Context, loop *clock.Heartbeat, interval time.Duration) bool {
-	loop.Expect(w.cfg.Clock, interval+stuckGrace)
-	return w.cfg.Clock.Sleep(ctx, interval) == nil
-}
-
-// Stuck returns nil while the loops of Run and Watch come round. A registry, a
-// file, a clock or peers that fail keep none of them from it: an error, which names
-// the loop, means that this process is stuck. It takes no lock.
+// Stuck returns an error where Run makes no reports any more: each ends, taken or not. A registry,
+// a file, a clock or peers that fail keep none from it, so that this process is stuck.
 func (w *Worker) Stuck() error {
-	for _, loop := range []struct {
-		name string
-		*clock.Heartbeat
-	}{
-		{"reports", &w.reporting},
-		{"looks at the generator", &w.watching},
-		{"looks at the peers", &w.looking},
-	} {
-		if late := loop.Overdue(w.cfg.Clock); late > 0 {
-			return fmt.Errorf("the loop that %s is %s late", loop.name, late.Round(time.Millisecond))
-		}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if late := w.cfg.Clock.Mono() - w.lastTry; w.lastTry > 0 && late > stuckAfter && w.life.Err() == nil {
+		return fmt.Errorf("no report has ended for %s", late.Round(time.Second))
 	}
 	return nil
 }
@@ -449,15 +424,6 @@ func (r *recorder) await(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errBusy, err)
 	}
 	return nil
-}
-
-// idle returns once no write is under way.
-func (r *recorder) idle(ctx context.Context) error {
-	err := r.await(ctx)
-	if err == nil {
-		r.turn.Release(1)
-	}
-	return err
 }
 
 // write does one write, begun at boot-time now, by the one that has the turn.
@@ -534,7 +500,7 @@ func (w *Worker) register(ctx context.Context, edit func(*Record)) error {
 // a greater threshold of ours comes off.
 func (w *Worker) leaseOf(r Record) time.Duration {
 	lease := min(w.cfg.Lease, max(YoungLease, r.Timestamp.Sub(r.Born)))
-	if beyond := 2 * (max(w.cfg.Threshold, w.Threshold()) - DefaultClockThreshold); beyond > 0 { // a reload may have raised it
+	if beyond := 2 * (w.cfg.Threshold - DefaultClockThreshold); beyond > 0 {
 		lease = min(lease, r.LongestLease-beyond)
 	}
 	return lease

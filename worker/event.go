@@ -66,8 +66,7 @@ func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 	// Up to Slew the generator waits for a clock that is behind, and refuses nothing.
 	steps := clock.StepWatch{Clock: w.cfg.Clock, Slew: snowflake.MaxBackwardWait}
 	steps.Look() // the first look has nothing to compare with
-	defer w.watching.Pause()
-	for w.beat(ctx, &w.watching, watchInterval) {
+	for w.cfg.Clock.Sleep(ctx, watchInterval) == nil {
 		switch by := steps.Look(); {
 		case by > 0:
 			w.stepsAhead.Add(1)

@@ -91,14 +91,9 @@ func (t settling) covers(s Snapshot) bool {
 type next struct {
 	done     bool
 	wait     time.Duration
-	why      error // of the wait; it is what the start fails with when it has no time left
-	tell     Event // of the wait, where it is told once
-	setAside error // why the record is to be set aside, and the start is a new instance's
-}
-
-// waitFor is a wait for why, which is told of as kind.
-func waitFor(wait time.Duration, kind EventKind, why error) next {
-	return next{wait: wait, why: why, tell: Event{Kind: kind, Err: why}}
+	why      error     // of the wait; it is what the start fails with when it has no time left
+	kind     EventKind // of the wait, where it is told, once
+	setAside error     // why the record is to be set aside, and the start is a new instance's
 }
 
 // step does the next thing of a start.
@@ -130,7 +125,7 @@ func (h *holder) step(ctx context.Context) (next, error) {
 	}
 	switch do {
 	case Await:
-		return waitFor(clusterPoll, EventNoCluster, h.fixRoot(ctx, s, do)), nil
+		return next{wait: clusterPoll, kind: EventNoCluster, why: h.fixRoot(ctx, s, do)}, nil
 	case MakeRoot, Repair, NoteLoss, RaiseSession:
 		return next{}, h.fixRoot(ctx, s, do)
 	case Watch:
@@ -138,9 +133,8 @@ func (h *holder) step(ctx context.Context) (next, error) {
 		if h.rec.Knows(s.Live) { // as after a kill: nothing tells yet that it is a copy
 			which = "this data directory's previous life is still shown as live"
 		}
-		n := waitFor(watchPoll, EventWatching, fmt.Errorf("%s, owner %s: the start watches for a moment whether it reports", which, s.Live))
-		n.why = fmt.Errorf("%w: %w", ErrUnreachable, n.why)
-		return n, nil
+		why := fmt.Errorf("%s, owner %s: the start watches for a moment whether it reports", which, s.Live)
+		return next{wait: watchPoll, kind: EventWatching, why: why}, nil
 	case SetAside:
 		return next{setAside: h.copied(s)}, nil
 	case Forget, GiveUp:
@@ -283,8 +277,7 @@ func (h *holder) settles(s Snapshot) next {
 	h.settle = settling{s.Root.Stat.Version, s.Entry.Stat.Mzxid, s.Conn, h.ends.clk.Mono() + wait}
 	h.held = nil
 	why := fmt.Errorf("worker %d is claimed, and not used for %s, in case that another node had it before", h.rec.WorkerID, wait.Round(time.Millisecond))
-	h.ends.tell(Event{Kind: EventSettling, Err: why, Wait: wait})
-	return next{wait: wait, why: fmt.Errorf("%w: stopped while the claim settled: %w", ErrUnreachable, why)}
+	return next{wait: wait, kind: EventSettling, why: why}
 }
 
 // claim has the registry find a worker ID, and files the claim.
@@ -303,7 +296,7 @@ func (h *holder) claim(ctx context.Context, s Snapshot, now clock.Millis) (Snaps
 	case errors.As(err, &exhausted) && exhausted.Next > 0 && exhausted.Next.Sub(now) <= FreeSoon:
 		return s, next{wait: max(exhausted.Next.Sub(now), retryPause), why: err}, nil
 	case errors.Is(err, ErrNoCluster):
-		return s, waitFor(closedPoll, EventNoCluster, err), nil
+		return s, next{wait: closedPoll, kind: EventNoCluster, why: err}, nil
 	case err != nil:
 		return s, next{}, err
 	}

@@ -13,7 +13,7 @@ import (
 // Bounds of what peers cost. Any process that writes to the registry can name any number of
 // them, at any address.
 const (
-	maxPeers     = 1024            // are known, drawn by lot where there are more
+	maxPeers     = 1024            // are known
 	maxAddress   = 64              // bytes; an ip:port has 53 at most
 	peersTimeout = 2 * time.Second // of the query for the list of peers
 )
@@ -35,7 +35,7 @@ func (w *Worker) askAtStart(ctx context.Context, addresses []string, resumes boo
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
 	}
-	if verdict, said := w.panel.Judge(samples); verdict.Refuses(w.Threshold(), resumes) {
+	if verdict, said := w.panel.Judge(samples); verdict.Refuses(w.cfg.Threshold, resumes) {
 		return samples, fmt.Errorf("%w: it is %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, said)
 	}
 	w.countVotes(samples)
@@ -52,11 +52,7 @@ func addressesOf(peers []Peer) []string {
 	}
 	slices.Sort(addresses)
 	addresses = slices.Compact(addresses)
-	if len(addresses) > maxPeers {
-		rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] }) //nolint:gosec // which are asked is no secret
-		addresses = addresses[:maxPeers]
-	}
-	return addresses
+	return addresses[:min(len(addresses), maxPeers)]
 }
 
 // allWell tells that the peers drawn have our time, and that those asked before had it too:
@@ -68,11 +64,8 @@ func (w *Worker) allWell(drawn []clock.Sample) bool {
 // watchPeers compares the clock with the peers' every PeerInterval, or up to a quarter of that
 // sooner, until ctx is done: daemons that started together don't ask together.
 func (w *Worker) watchPeers(ctx context.Context) {
-	defer w.looking.Pause()
-	for w.beat(ctx, &w.looking, w.cfg.PeerInterval-rand.N(w.cfg.PeerInterval/4+1)) { //nolint:gosec // no secret
-		w.looking.Pause() // a thousand silent peers take their time
+	for w.cfg.Clock.Sleep(ctx, w.cfg.PeerInterval-rand.N(w.cfg.PeerInterval/4+1)) == nil { //nolint:gosec // no secret
 		samples := w.panel.Ask(ctx, w.peerAddresses(ctx), w.allWell)
-		w.looking.Expect(w.cfg.Clock, stuckGrace)
 		rival := w.errRival(ctx, w.Record(), w.began, samples)
 		switch {
 		case ctx.Err() != nil:
@@ -130,7 +123,7 @@ func isRival(s clock.Sample, me Record, since clock.Millis) bool {
 // tells which is wrong, it goes on, with an alarm: of two daemons neither leaves, of
 // three the wrong one alone.
 func (w *Worker) countVotes(samples []clock.Sample) {
-	vote := clock.VoteOf(samples, w.Threshold())
+	vote := clock.VoteOf(samples, w.cfg.Threshold)
 	w.mu.Lock()
 	before := w.vote
 	w.vote, w.samples, w.asked = vote, samples, w.cfg.Clock.Read()
@@ -179,10 +172,7 @@ func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
 }
 
 // Threshold is how far the clock may be off its peers'.
-func (w *Worker) Threshold() time.Duration { return time.Duration(w.threshold.Load()) }
-
-// SetThreshold makes d, which is more than 0, the Threshold from the next look at the peers on.
-func (w *Worker) SetThreshold(d time.Duration) { w.threshold.Store(int64(d)) }
+func (w *Worker) Threshold() time.Duration { return w.cfg.Threshold }
 
 // Peers returns what the peers said of their clocks when they were last asked, what
 // that amounts to, and when that was, 0 for never.

@@ -197,19 +197,12 @@ func TestYoungInstanceHasAShortLease(t *testing.T) {
 // The floor after a loss lies beyond the longest lease and twice the threshold of the daemon that
 // notes it.
 func TestGreaterThresholdShortensTheLease(t *testing.T) {
-	t.Run("from the start on", func(t *testing.T) { testGreaterThreshold(t, 30*time.Second) })
-	t.Run("by a reload", func(t *testing.T) { testGreaterThreshold(t, worker.DefaultClockThreshold) })
-}
-
-func testGreaterThreshold(t *testing.T, atStart time.Duration) {
-	t.Helper()
 	const threshold = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon()
 		d.inCluster(t, registrytest.Options{})
-		d.cfg.Threshold = atStart
+		d.cfg.Threshold = threshold
 		w := d.start(t)
-		w.SetThreshold(threshold)
 		run(t, w)
 		d.clk.Suspend(5 * time.Hour)
 		for range 2 * worker.DefaultLease / (4 * time.Hour) {

@@ -190,10 +190,10 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 			h.ends.guards = guards // they are stricter with a new instance
 			continue
 		}
-		if n.tell.Kind != "" && n.tell.Kind != told {
-			w.notify(n.tell)
+		if n.kind != "" && n.kind != told {
+			w.notify(Event{Kind: n.kind, Err: n.why, Wait: n.wait})
 		}
-		told = n.tell.Kind
+		told = n.kind
 		if h.settle.until > 0 {
 			deadline = max(deadline, h.settle.until+w.cfg.MaxWait)
 		}

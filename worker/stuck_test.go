@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,9 +25,9 @@ func (c stuckClock) Read() clock.Reading {
 	return c.Clock.Read()
 }
 
-// Each loop that is stuck is named, and only while it is; a loop that ended isn't late.
+// A report that never ends is told, and only while it doesn't.
 func TestStuck(t *testing.T) {
-	clocktest.Run(t, "reports", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon()
 		stuck, gate := make(chan struct{}), make(chan struct{})
 		release := sync.OnceFunc(func() { close(gate) })
@@ -50,37 +49,9 @@ func TestStuck(t *testing.T) {
 		<-stuck
 		require.NoError(t, w.Stuck(), "not late yet")
 		clocktest.Pass(time.Minute)
-		require.ErrorContains(t, w.Stuck(), "the loop that reports is ")
+		require.ErrorContains(t, w.Stuck(), "no report has ended for 1m3s")
 		release()
 		synctest.Wait()
 		require.NoError(t, w.Stuck())
 	})
-	clocktest.Run(t, "looks at the generator", func(t *testing.T) {
-		d := newDaemon()
-		w := d.start(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		looking, gate := make(chan struct{}, 1), make(chan struct{})
-		release := sync.OnceFunc(func() { close(gate) })
-		defer release()
-		go func() { ended <- w.Watch(ctx, hanging{looking, gate}) }()
-		d.passInterval()
-		<-looking
-		clocktest.Pass(time.Minute)
-		require.ErrorContains(t, w.Stuck(), "the loop that looks at the generator is ")
-		cancel()
-		release()
-		require.NoError(t, <-ended)
-		require.NoError(t, w.Stuck(), "it has ended")
-	})
 }
-
-// hanging is an issuer that doesn't answer until it is released.
-type hanging struct{ looking, release chan struct{} }
-
-func (h hanging) Check() error {
-	h.looking <- struct{}{}
-	<-h.release
-	return nil
-}
-func (hanging) Refused() uint64 { return 0 }

@@ -48,16 +48,16 @@ func TestReloadOfARealDaemon(t *testing.T) {
 
 	// One mistake, and nothing is taken.
 	rewrite(t, token, "second-token-0123456789")
-	rewrite(t, config, secret+"max-batch: 5\nclock-threshold: 7s\ndrain-delay: never\nclock-treshold: 3s\n")
+	rewrite(t, config, secret+"max-batch: 5\nmax-range: 7000\ndrain-delay: never\nclock-treshold: 3s\n")
 	l.hup()
 	l.awaitLog("reload: refused", "drain-delay", "clock-treshold", `"level":"error"`)
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/x?n=6").status)
 	require.Equal(t, 401, l.send("DELETE", "/api/segments/none", "second-token-0123456789", "").status)
 
-	rewrite(t, config, secret+"max-batch: 5\nclock-threshold: 7s\nnode: another\nlog-level: debug\nmysql: leaf:hunter2@tcp(127.0.0.1:1)/leaf\n"+
+	rewrite(t, config, secret+"max-batch: 5\nmax-range: 7000\nnode: another\nlog-level: debug\nmysql: leaf:hunter2@tcp(127.0.0.1:1)/leaf\n"+
 		"alarm-webhook: "+hook.URL+"\n")
 	l.hup()
-	l.awaitLog("reload: settings taken", "max-batch: 10000 -> 5", "admin-token-file: (content) -> (new content)", "clock-threshold: 5s -> 7s", "alarm-webhook")
+	l.awaitLog("reload: settings taken", "max-batch: 10000 -> 5", "admin-token-file: (content) -> (new content)", "max-range: 100000 -> 7000", "alarm-webhook")
 	l.awaitLog("need a restart", `"settings":["node","mysql"]`)
 	require.NotContains(t, l.Log(), "log-level", "the flag wins over the file")
 	require.NotContains(t, l.Log(), "hunter2")

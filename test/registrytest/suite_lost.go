@@ -234,7 +234,7 @@ func testSettling(t *testing.T, w *World) {
 	d.stop()
 	_, err = w.Directory().Recover(patient(t))
 	require.NoError(t, err)
-	require.ErrorContains(t, d.until(worker.EventSettling), "settled")
+	require.ErrorContains(t, d.until(worker.EventSettling), "is claimed, and not used for")
 	require.Equal(t, int64(2), d.record().Losses)
 	require.Equal(t, settles, took(d))
 	require.Equal(t, int64(3), d.Record().Losses)
@@ -264,7 +264,7 @@ func testUnfinishedClaim(t *testing.T, w *World) {
 	// Its own is its at once, where it has gone on with it: nothing was issued under it.
 	d.stop()
 	c := fresh(t, w, "c", Options{Layout: layout})
-	require.ErrorContains(t, c.until(worker.EventSettling), "settled")
+	require.ErrorContains(t, c.until(worker.EventSettling), "is claimed, and not used for")
 	claimed := c.record()
 	require.Equal(t, worker.RecordClaiming, claimed.State)
 	require.Equal(t, claimed.Floor, claimed.Limit)

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/peerclock"
@@ -167,7 +166,6 @@ func (l *life) config() (worker.Config, error) {
 func (l *life) serve(ctx context.Context) error {
 	d := l.d
 	first := d.life.Swap(l) == nil
-	d.Reload.Join("life", func(cfg settings.Config) { l.worker.SetThreshold(cfg.Clock.Threshold) })
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()

@@ -112,9 +112,6 @@ func (d *daemon) stuck(ctx context.Context) error {
 		config = d.certificates.Client(false)
 	}
 	all := []error{d.alarms.Stuck(), askSelf(ctx, d.opened[0].Addr(), config)}
-	if segments := d.segments.Load(); segments != nil {
-		all = append(all, segments.Stuck())
-	}
 	if l := d.life.Load(); l != nil {
 		all = append(all, l.worker.Stuck())
 		_ = l.ids.Check() // that it returns is the point

@@ -183,7 +183,7 @@ func clockSettings() []Setting {
 			Usage: "longest that a start waits for ZooKeeper and for the recorded ceiling, longer than 6s, to 1h",
 		},
 		{
-			Name: "clock-threshold", Kind: KindDuration, Def: "5s", Live: true, bounds: durations(10*time.Millisecond, time.Hour),
+			Name: "clock-threshold", Kind: KindDuration, Def: "5s", bounds: durations(10*time.Millisecond, time.Hour),
 			to:    func(c *Config) any { return &c.Clock.Threshold },
 			Usage: "how far the clock may be off its peers', 10ms to 1h; beyond: no start, not ready",
 		},
