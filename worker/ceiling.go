@@ -62,9 +62,8 @@ type Worker struct {
 	reported chan struct{} // mu protects; closed and replaced at the end of each report
 
 	// Of the registry; see register.
-	holder    holder       // the start's, then that of the report to the registry under way
-	remoteErr error        // mu protects; why the registry's last write failed
-	closed    clock.Millis // mu protects; the registry gives out no worker ID before it, as it said last
+	holder    holder // the start's, then that of the report to the registry under way
+	remoteErr error  // mu protects; why the registry's last write failed
 
 	// Of the peers; see peers.go.
 	panel   clock.Panel    // immutable
@@ -479,7 +478,6 @@ func (w *Worker) register(ctx context.Context, edit func(*Record)) error {
 		if err == nil {
 			w.mu.Lock()
 			w.record.adopt(got) // below-the-limit: its piece counts from now on, and is in the file with the next report
-			w.closed = w.holder.closed()
 			w.mu.Unlock()
 			err = w.cfg.Registry.Show(ctx, got, live && got.State == RecordActive)
 		}
@@ -508,7 +506,7 @@ func (w *Worker) leaseOf(r Record) time.Duration {
 
 // adopt takes over what the registry has acknowledged.
 func (r *Record) adopt(got Record) {
-	r.Cluster, r.Losses, r.LongestLease, r.LongestSession = got.Cluster, got.Losses, got.LongestLease, got.LongestSession
+	r.Cluster, r.Losses, r.LongestLease, r.LongestSession, r.Closed = got.Cluster, got.Losses, got.LongestLease, got.LongestSession, got.Closed
 	r.Floor, r.Limit, r.AckedLimit, r.Acked, r.Current, r.State = got.Floor, got.Limit, got.AckedLimit, got.Acked, got.Current, got.State
 }
 

@@ -347,14 +347,6 @@ func (h *holder) report(ctx context.Context, r Record) (Record, error) {
 	return h.rec, fmt.Errorf("%w: a report met one change after another", ErrUnreachable)
 }
 
-// closed is the time before which the registry gives out no worker ID, as we last read or wrote it.
-func (h *holder) closed() clock.Millis {
-	if h.held == nil || h.held.Root == nil {
-		return 0
-	}
-	return h.held.Root.Floor
-}
-
 // copied says which life has our instance, or which holder our worker ID.
 func (h *holder) copied(s Snapshot) error {
 	switch e := s.Entry; {

@@ -46,6 +46,8 @@ type Record struct {
 	// the one that may have written since (one-directory).
 	Acked   Life `json:"acked,omitzero"`
 	Current Life `json:"current,omitzero"`
+	// Closed is when the registry gives out worker IDs again, as it said last. It is not saved.
+	Closed clock.Millis `json:"-"`
 	// MaybeStale and Restored are set by Load alone, and never saved. A newer record may have
 	// been saved here, and be lost; or another process has saved here after the one that wrote
 	// this record, so that it must have been put back.
@@ -92,7 +94,7 @@ func (r *Record) begins(owner string, e *Entry) {
 
 // acknowledged takes over what the registry has as the entry of this life, in the cluster of root.
 func (r *Record) acknowledged(e Entry, root Root) {
-	r.Cluster, r.LongestLease, r.LongestSession = root.Cluster, root.LongestLease(), root.LongestSession()
+	r.Cluster, r.LongestLease, r.LongestSession, r.Closed = root.Cluster, root.LongestLease(), root.LongestSession(), root.Floor
 	r.WorkerID, r.Floor, r.Limit, r.AckedLimit = e.WorkerID, e.Floor, e.Limit, e.Limit
 	r.Acked = r.Current
 	r.State = map[EntryState]RecordState{StateActive: RecordActive, StateClaiming: RecordClaiming, StateReleased: RecordReleased}[e.State]

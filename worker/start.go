@@ -298,7 +298,7 @@ func (w *Worker) begin(ctx context.Context) error {
 	r.DirectoryID = w.cfg.DirectoryID
 	w.mu.Lock()
 	w.floor = max(r.Ceiling, r.Timestamp, r.Floor)
-	w.record, w.began, w.previous, w.closed = r, now.Wall(), w.holder.previous, w.holder.closed()
+	w.record, w.began, w.previous = r, now.Wall(), w.holder.previous
 	w.mu.Unlock()
 	w.holder.ends = w.ends()
 	w.remote.last.Store(int64(now.Boot - now.Wall().Sub(r.Registered))) // this life's claim, or of the life before

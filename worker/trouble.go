@@ -61,8 +61,8 @@ func (w *Worker) Troubles() (all []Trouble) {
 			add(ErrLeaseHalf, fmt.Errorf("worker %d is ours up to %s, and ZooKeeper took the last report at %s", r.WorkerID, r.Limit, r.Registered))
 		}
 	}
-	if w.closed > now {
-		add(ErrNoCluster, fmt.Errorf("ZooKeeper lost data: no new worker ID is given out until %s", w.closed))
+	if w.record.Closed > now {
+		add(ErrNoCluster, fmt.Errorf("ZooKeeper lost data: no new worker ID is given out until %s", w.record.Closed))
 	}
 	return all
 }
@@ -113,8 +113,8 @@ func (w *Worker) Stats() Stats {
 	if s.Registered {
 		s.UntilLease = max(0, w.record.Limit.Sub(now.Wall()))
 	}
-	if w.closed > now.Wall() {
-		s.ClosedUntil = w.closed
+	if w.record.Closed > now.Wall() {
+		s.ClosedUntil = w.record.Closed
 	}
 	if s.PeersAsked {
 		s.PeersAge = max(0, now.Boot-w.asked.Boot)
