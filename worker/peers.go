@@ -19,7 +19,7 @@ const (
 )
 
 // askAtStart compares the clock with those of the peers at addresses before anything is
-// written, and returns what they said. resumes tells that this instance has a worker ID of the
+// written. resumes tells that this instance has a worker ID of the
 // cluster already. It keeps:
 //
 //  1. A clock that the peers together put beyond the threshold is refused, where at
@@ -27,24 +27,31 @@ const (
 //     answered: it is unknown which of the two clocks is wrong (clock.Verdict.Refuses).
 //  2. Silence is a warning, never a refusal: a cluster has to start again after
 //     it was down as a whole.
-func (w *Worker) askAtStart(ctx context.Context, addresses []string, resumes bool) ([]clock.Sample, error) {
+func (w *Worker) askAtStart(ctx context.Context, addresses []string, resumes bool) error {
 	if w.cfg.Prober == nil || len(addresses) == 0 {
-		return nil, nil
+		return nil
 	}
 	samples := w.panel.Ask(ctx, addresses, w.allWell)
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
+		return fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
 	}
 	if verdict, said := w.panel.Judge(samples); verdict.Refuses(w.cfg.Threshold, resumes) {
-		return samples, fmt.Errorf("%w: it is %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, said)
+		return fmt.Errorf("%w: it is %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, said)
 	}
 	w.countVotes(samples)
-	return samples, nil
+	return nil
 }
 
-// addressesOf returns where peers are asked, each address once.
-func addressesOf(peers []Peer) []string {
-	addresses := make([]string, 0, len(peers))
+// addresses returns where the registry says that peers are to be asked, each address once; where it
+// doesn't say, those known.
+func (w *Worker) addresses(ctx context.Context, known []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
+	defer cancel()
+	peers, err := w.cfg.Registry.Peers(ctx)
+	if err != nil {
+		return known
+	}
+	var addresses []string
 	for _, p := range peers {
 		if len(p.Address) <= maxAddress {
 			addresses = append(addresses, p.Address)
@@ -133,18 +140,13 @@ func (w *Worker) countVotes(samples []clock.Sample) {
 	}
 }
 
-// peerAddresses returns where the registry says that the peers are; when it doesn't say,
-// those that it named last.
+// peerAddresses returns where the peers are, and has the record remember it.
 func (w *Worker) peerAddresses(ctx context.Context) []string {
-	bounded, cancel := context.WithTimeout(ctx, peersTimeout)
-	peers, err := w.cfg.Registry.Peers(bounded)
-	cancel()
+	addresses := w.addresses(ctx, w.Record().Peers)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil {
-		w.record.Peers = addressesOf(peers)
-	}
-	return w.record.Peers
+	w.record.Peers = addresses
+	return addresses
 }
 
 // confirmJump returns nil when all peers drawn that answer, or more than half of all, have the

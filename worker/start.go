@@ -216,10 +216,7 @@ func (w *Worker) ends() holderEnds {
 
 // settleTime is settles-first's: the longest session, and what it takes to report then.
 func (w *Worker) settleTime(root Root) time.Duration {
-	if w.cfg.Settle > 0 {
-		return w.cfg.Settle
-	}
-	return root.LongestSession() + max(leastSettle, 2*w.cfg.Threshold+time.Second)
+	return cmp.Or(w.cfg.Settle, root.LongestSession()+max(leastSettle, 2*w.cfg.Threshold+time.Second))
 }
 
 // judged returns the time by the clock as it was when the start began, which the guards look
@@ -246,14 +243,9 @@ func (w *Worker) guards(ctx context.Context) error {
 		return err
 	}
 	if w.remoteErr == nil && w.cfg.Prober != nil {
-		bounded, cancel := context.WithTimeout(ctx, peersTimeout)
-		peers, err := w.cfg.Registry.Peers(bounded)
-		cancel()
-		if err == nil {
-			r.Peers = addressesOf(peers)
-		}
+		r.Peers = w.addresses(ctx, r.Peers)
 	}
-	if _, err := w.askAtStart(ctx, r.Peers, r.Cluster != ""); err != nil {
+	if err := w.askAtStart(ctx, r.Peers, r.Cluster != ""); err != nil {
 		return err
 	}
 	return w.passCeiling(ctx, *r)
