@@ -51,7 +51,6 @@ type Config struct {
 	Threshold time.Duration // how far apart clocks may be; worker.DefaultClockThreshold if 0
 	Lead      time.Duration // how far ahead of its clock a daemon issues; worker.DefaultCeilingLead if 0
 	Clock     clock.Clock
-	Notify    func(zksession.Event) // is told of each change, and must not block; nil for none
 	// Dial opens the session; nil for zksession.Open. Tests have a ZooKeeper in memory.
 	Dial func(zksession.Config) (Session, error)
 }
@@ -72,7 +71,7 @@ func (c Config) connect() (tree, error) {
 		c.Dial = func(cfg zksession.Config) (Session, error) { return zksession.Open(cfg) }
 	}
 	s, err := c.Dial(zksession.Config{
-		Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Notify: c.Notify, Unreachable: worker.ErrUnreachable,
+		Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Unreachable: worker.ErrUnreachable,
 	})
 	if err != nil {
 		return tree{}, err

@@ -44,7 +44,7 @@ func TestServeWithoutACluster(t *testing.T) {
 	away := c.machine()
 	away.zk = []string{"--zk", freeAddress(t)}
 	alone := away.start()
-	alone.awaitLog("ZooKeeper: server failed")
+	alone.awaitLog("ZooKeeper: connecting", "connection refused")
 	require.Contains(t, alone.mustGet("/readyz").body, "leafd is starting: connection refused by ZooKeeper at "+away.zk[1])
 	require.Equal(t, cli.ExitOK, alone.stop())
 

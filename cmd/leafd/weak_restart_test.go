@@ -320,7 +320,7 @@ func TestFirstStartWaitsForZooKeeper(t *testing.T) {
 	silent.Blackhole(t, true)
 	short := append(brisk(), tune("CeilingLead", "1s"), "--startup-timeout", "2s")
 	patient := c.behind(late, append(brisk(), "--startup-timeout", "5m")...).start()
-	patient.awaitLog("ZooKeeper: server failed")
+	patient.awaitLog("ZooKeeper: connecting", "connection refused")
 	for proxy, says := range map[*zookeepertest.Proxy]string{refusing: "connection refused", silent: "no answer"} {
 		m := c.behind(proxy, short...)
 		l := m.start()

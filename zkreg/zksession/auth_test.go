@@ -29,8 +29,7 @@ func TestDigest(t *testing.T) {
 	acl, _, err := ours.conn.GetACL(root + "/child")
 	require.NoError(t, err)
 	require.Equal(t, zk.DigestACL(zk.PermAll, "leafd", "se:cret"), acl)
-	requireData(t, ours.Session, root, "a")
-	ours.events.await(t, EventConnected, 1)
+	requireData(t, ours, root, "a")
 
 	for name, test := range map[string]struct {
 		cfg  Config
@@ -60,7 +59,7 @@ func TestDigest(t *testing.T) {
 			}
 		})
 	}
-	requireData(t, ours.Session, root, "a")
+	requireData(t, ours, root, "a")
 }
 
 // TestNothingIsSentBeforeTheCredentials, which are sent again where the
@@ -84,7 +83,7 @@ func TestNothingIsSentBeforeTheCredentials(t *testing.T) {
 			proxy.Latency(t, 100*time.Millisecond)
 			for range 3 {
 				proxy.Cut(t)
-				requireData(t, s.Session, root, "")
+				requireData(t, s, root, "")
 				proxy.Latency(t, 0)
 			}
 		})
@@ -97,24 +96,23 @@ const (
 	answerBytes   = 4 + 16 // without a result
 )
 
-// TestCredentialsRefused by a server that asks for another kind: it is told once,
-// and calls say why they wait.
+// TestCredentialsRefused by a server that asks for another kind: Info and calls say why they wait.
 func TestCredentialsRefused(t *testing.T) {
 	t.Parallel()
 	server := newFake(t)
 	server.refuseAuth.Store(true)
 	s := openTest(t, as(to(server.addr), "leafd", "secret"))
-	refused := s.events.await(t, EventServerFailed, 1)
-	require.ErrorIs(t, refused.Err, zk.ErrAuthFailed)
-	require.ErrorContains(t, refused.Err, `user "leafd"`)
-	require.NotContains(t, refused.Err.Error(), "secret")
+	refused := awaitFailure(t, s, server.addr)
+	require.ErrorIs(t, refused, zk.ErrAuthFailed)
+	require.ErrorContains(t, refused, `user "leafd"`)
+	require.NotContains(t, refused.Error(), "secret")
 	_, _, err := s.Get(within(t, 1500*time.Millisecond), "/x")
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
-	require.Len(t, s.events.of(EventServerFailed), 1)
-	require.Empty(t, s.events.of(EventConnected))
+	require.Zero(t, s.Info().Connects)
 	require.Equal(t, AuthFailed, s.Info().State)
 	server.refuseAuth.Store(false)
-	s.events.await(t, EventConnected, 1)
-	require.EqualValues(t, 1, s.Info().Connects)
+	connected := awaitConnects(t, s, 1)
+	require.EqualValues(t, 1, connected.Connects)
+	require.NoError(t, connected.Failure)
 }

@@ -89,8 +89,8 @@ func (s *Session) explain(c call, err error) error {
 	case errors.Is(err, zk.ErrConnectionClosed):
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.failure != nil {
-			err = fmt.Errorf("%w: %w", err, s.failure)
+		if s.info.Failure != nil {
+			err = fmt.Errorf("%w: %w", err, s.info.Failure)
 		}
 	}
 	return s.unreachable(c, err)
@@ -214,7 +214,7 @@ func (s *Session) enter(ctx context.Context, c call) (err error) {
 		case s.ctx.Err() != nil:
 			err = errClosed
 		case ctx.Err() != nil:
-			err = fmt.Errorf("no connection: %w: %w", context.Cause(ctx), cmp.Or(s.failure, errNoAnswerYet))
+			err = fmt.Errorf("no connection: %w: %w", context.Cause(ctx), cmp.Or(s.info.Failure, errNoAnswerYet))
 		case c.on != 0 && c.on != s.connection:
 			err = ErrOtherConnection
 		case s.up && s.calls < maxCalls:

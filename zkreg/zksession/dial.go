@@ -31,7 +31,7 @@ func (s *Session) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	defer s.mu.Unlock()
 	switch {
 	case err != nil:
-		return nil, s.serverFailedLocked(server, bare(err))
+		return nil, s.failedLocked(server, bare(err))
 	case s.ctx.Err() != nil:
 		return nil, errors.Join(errClosed, conn.Close())
 	}
@@ -61,19 +61,15 @@ func (e *ServerError) Error() string { return "server " + e.Server + ": " + e.Er
 // Unwrap returns what happened there.
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// serverFailedLocked records that server can't be used, and tells it where that is news.
-func (s *Session) serverFailedLocked(server string, err error) error {
+// failedLocked records that server can't be used, or not any more.
+func (s *Session) failedLocked(server string, err error) error {
 	err = &ServerError{server, err}
 	if s.ctx.Err() != nil {
 		return err
 	}
-	s.failure = err
-	if errors.Is(err, zk.ErrAuthFailed) && s.info.State != AuthFailed {
-		s.info.State, s.info.Since = AuthFailed, time.Now()
-	}
-	if s.told[server] != err.Error() {
-		s.told[server] = err.Error()
-		s.raise(Event{Kind: EventServerFailed, Server: server, Err: err})
+	s.info.Failure = err
+	if errors.Is(err, zk.ErrAuthFailed) {
+		s.turnLocked(AuthFailed)
 	}
 	return err
 }

@@ -30,14 +30,12 @@ func TestNameThatDoesNotResolve(t *testing.T) {
 	for range 4 { // in whichever order
 		s := openTest(t, to(gone, "127.0.0.1:1", "localhost:"+port))
 		require.NoError(t, s.Sync(within(t, patience), "/"))
-		require.Equal(t, "localhost:"+port, s.events.await(t, EventConnected, 1).Server)
+		require.Equal(t, "localhost:"+port, s.Info().Server)
 		s.Close()
 	}
 	s := openTest(t, to(gone))
-	failed := s.events.await(t, EventServerFailed, 1)
-	require.Equal(t, gone, failed.Server)
 	var dnsErr *net.DNSError
-	require.ErrorAs(t, failed.Err, &dnsErr)
+	require.ErrorAs(t, awaitFailure(t, s, gone), &dnsErr)
 }
 
 // TestNotZooKeeper: where something else answers, the daemon goes on, and says what is wrong.
@@ -61,9 +59,7 @@ func TestNotZooKeeper(t *testing.T) {
 			t.Parallel()
 			s := openTest(t, short(time.Second, listen(t, test.serve)))
 			require.Eventually(t, func() bool {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				err := s.failure
+				err := s.Info().Failure
 				return err != nil && bytes.Contains([]byte(err.Error()), []byte(test.wants))
 			}, patience, time.Millisecond)
 			_, err := set(within(t, 10*time.Millisecond), s, "/x", nil, -1)

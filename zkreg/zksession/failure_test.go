@@ -27,8 +27,7 @@ func short(d time.Duration, servers ...string) Config {
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, to("127.0.0.1:1"))
-	failed := s.events.await(t, EventServerFailed, 1)
-	require.ErrorContains(t, failed.Err, "refused")
+	require.ErrorContains(t, awaitFailure(t, s, "127.0.0.1:1"), "refused")
 	_, err := create(within(t, 200*time.Millisecond), s, "/x", nil, 0)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -36,7 +35,7 @@ func TestNoServer(t *testing.T) {
 	require.ErrorContains(t, err, "create /x")
 	require.ErrorContains(t, err, "servers 127.0.0.1:1")
 	info := s.Info()
-	require.Equal(t, Info{State: Connecting, Since: info.Since, Timeout: usualTimeout}, info)
+	require.Equal(t, Info{State: Connecting, Since: info.Since, Timeout: usualTimeout, Failure: info.Failure}, info)
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(s.Close)
@@ -45,7 +44,6 @@ func TestNoServer(t *testing.T) {
 	_, _, err = s.Get(within(t, patience), "/x")
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, errClosed)
-	require.Len(t, s.events.of(EventServerFailed), 1, "told once, however often it was tried")
 }
 
 // TestServerKilledAndRestarted: the same session goes on, and Info has each state of it.
@@ -54,18 +52,15 @@ func TestServerKilledAndRestarted(t *testing.T) {
 	server := zookeepertest.Start(t)
 	began := time.Now()
 	s := openTest(t, short(20*time.Second, server.Addr()))
-	ephemeral(t, s.Session, "/mine")
+	ephemeral(t, s, "/mine")
 	first := s.Info()
 	require.False(t, first.Since.Before(began))
 	require.NotZero(t, s.Info().ID)
 	require.Equal(t, Info{State: Connected, Server: server.Addr(), ID: s.Info().ID, Since: first.Since, Timeout: s.Info().Timeout, Connects: 1}, first)
 
 	server.Kill(t)
-	lost := s.events.await(t, EventDisconnected, 1)
-	require.Error(t, lost.Err)
-	require.Equal(t, first.ID, lost.Session)
-	gone := s.Info()
-	require.Equal(t, Disconnected, gone.State)
+	gone := await(t, s, disconnected)
+	require.Error(t, gone.Failure)
 	require.Equal(t, first.ID, gone.ID, "the session lives on")
 	require.True(t, gone.Since.After(first.Since))
 	_, err := create(within(t, 100*time.Millisecond), s, "/other", nil, 0)
@@ -78,7 +73,6 @@ func TestServerKilledAndRestarted(t *testing.T) {
 	found, _, err := s.Exists(within(t, patience), "/other")
 	require.NoError(t, err)
 	require.False(t, found, "a request that was unsent was done")
-	require.Empty(t, s.events.of(EventExpired))
 	back := s.Info()
 	require.True(t, back.Since.After(gone.Since))
 	first.Since, first.Connects = back.Since, 2
@@ -118,7 +112,7 @@ func TestServerHangs(t *testing.T) {
 	s.mu.Lock()
 	require.LessOrEqual(t, s.calls, maxCalls)
 	s.mu.Unlock()
-	s.events.await(t, EventDisconnected, 1)
+	await(t, s, disconnected)
 	server.Resume(t)
 	require.Eventually(t, func() bool { return s.Sync(within(t, time.Second), "/") == nil }, patience, time.Millisecond)
 	s.mu.Lock()
@@ -147,7 +141,7 @@ func TestCloseWhileServerHangs(t *testing.T) {
 		}
 		s.Close()
 		require.ErrorIs(t, <-pending, ErrUnreachable)
-		require.NoError(t, s.failure, "we closed it")
+		require.NoError(t, s.Info().Failure, "we closed it")
 		select {
 		case _, open := <-s.ended:
 			require.False(t, open)
@@ -163,15 +157,15 @@ func TestOneOfThreeHangs(t *testing.T) {
 	t.Parallel()
 	e := zookeepertest.StartEnsemble(t, 3)
 	s := openTest(t, short(10*time.Second, e.Addrs()...))
-	ephemeral(t, s.Session, "/mine")
+	ephemeral(t, s, "/mine")
 	id := s.Info().ID
-	at := s.events.await(t, EventConnected, 1).Server
+	at := s.Info().Server
 	for i, address := range e.Addrs() {
 		if address == at {
 			e.Servers[i].Pause(t)
-			moved := s.events.await(t, EventConnected, 2)
+			moved := awaitConnects(t, s, 2)
 			require.NotEqual(t, at, moved.Server)
-			require.Equal(t, id, moved.Session)
+			require.Equal(t, id, moved.ID)
 			require.NoError(t, s.Sync(within(t, patience), "/"))
 			e.Servers[i].Resume(t)
 		}
@@ -185,7 +179,7 @@ func TestOneOfThreeHangs(t *testing.T) {
 	_, stat, err := s.Get(within(t, patience), "/mine")
 	require.NoError(t, err)
 	require.Equal(t, id, stat.EphemeralOwner)
-	require.Empty(t, s.events.of(EventExpired))
+	require.Zero(t, s.Info().Expiries)
 }
 
 // TestBlackhole that is shorter than the session: it goes on; and one that is longer: another
@@ -194,7 +188,7 @@ func TestBlackhole(t *testing.T) {
 	t.Parallel()
 	s, proxy, root := proxied(t, as(short(5*time.Second), "leafd", "secret"))
 	mine, observer := root+"/mine", zookeepertest.Shared(t).Conn(t)
-	ephemeral(t, s.Session, mine)
+	ephemeral(t, s, mine)
 	first := s.Info().ID
 
 	proxy.Blackhole(t, true)
@@ -202,16 +196,16 @@ func TestBlackhole(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.NotErrorIs(t, err, ErrOtherConnection, "it was sent, as far as anybody can know")
 	proxy.Blackhole(t, false)
-	requireData(t, s.Session, root, "")
+	requireData(t, s, root, "")
 	require.Equal(t, first, s.Info().ID)
 
 	proxy.Blackhole(t, true)
 	require.Eventually(t, func() bool { found, _, err := observer.Exists(mine); return err == nil && !found }, patience, 10*time.Millisecond)
 	proxy.Blackhole(t, false)
-	requireData(t, s.Session, root, "")
+	requireData(t, s, root, "")
 	require.NotEqual(t, first, s.Info().ID)
-	require.Equal(t, first, s.events.await(t, EventExpired, 1).Session)
-	ephemeral(t, s.Session, mine)
+	require.EqualValues(t, 1, s.Info().Expiries)
+	ephemeral(t, s, mine)
 	_, stat, err := s.Get(within(t, patience), mine)
 	require.NoError(t, err)
 	require.Equal(t, s.Info().ID, stat.EphemeralOwner)
@@ -234,7 +228,6 @@ func TestServerLosesItsData(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"zookeeper"}, names)
 	require.NotEqual(t, first, s.Info().ID)
-	require.Equal(t, first, s.events.await(t, EventExpired, 1).Session)
 	info := s.Info()
 	require.Equal(t, Connected, info.State)
 	require.Equal(t, s.Info().ID, info.ID)

@@ -88,10 +88,10 @@ func TestNothingIsSentLate(t *testing.T) {
 	s, proxy, _ := proxied(t, Config{})
 	require.NoError(t, s.enter(within(t, patience), call{})) // a request on its way to the queue
 	proxy.Cut(t)
-	s.events.await(t, EventDisconnected, 1)
-	require.Never(t, func() bool { return len(s.events.of(EventConnected)) > 1 }, 2*time.Second, 10*time.Millisecond)
+	await(t, s, disconnected)
+	require.Never(t, func() bool { return s.Info().Connects > 1 }, 2*time.Second, 10*time.Millisecond)
 	s.leave()
-	s.events.await(t, EventConnected, 2)
+	awaitConnects(t, s, 2)
 }
 
 // TestAbandonedRequestsAreNotDoneLater: many calls with little time, over a line
@@ -120,7 +120,7 @@ func TestAbandonedRequestsAreNotDoneLater(t *testing.T) {
 		}
 		require.Eventually(t, func() bool { return count() > 0 }, patience, time.Millisecond)
 		proxy.Down(t)
-		s.events.await(t, EventDisconnected, 1)
+		await(t, s, disconnected)
 		stop()
 		wg.Wait()
 		// What the server has of before the line went it may still do: it reads all of it before
@@ -146,7 +146,7 @@ func TestRequestLeftUnanswered(t *testing.T) {
 	require.ErrorContains(t, err, "left unanswered for 3s")
 	require.NoError(t, ctx.Err(), "it ended before its context did")
 	require.NotErrorIs(t, err, ErrOtherConnection)
-	s.events.await(t, EventConnected, 2)
+	awaitConnects(t, s, 2)
 	require.NotZero(t, mute.connections.Load())
 	require.NotZero(t, other.connections.Load())
 	require.EqualValues(t, 1, mute.requests.Load()+other.requests.Load(), "a write is sent once")

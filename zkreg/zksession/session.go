@@ -21,7 +21,6 @@ type Config struct {
 	Timeout time.Duration // session timeout to ask for
 	Auth    *Credentials  // digest user and password; nil: none
 	TLS     *tls.Config   // nil: plain; without a ServerName it is the configured host
-	Notify  func(Event)   // called one at a time, from a goroutine of its own; nil for none
 	// Unreachable is what the errors about the connection are; nil: ErrUnreachable.
 	Unreachable error
 }
@@ -51,7 +50,6 @@ type Session struct {
 	ended  <-chan zk.Event    // Immutable: closed when go-zookeeper's goroutines are gone
 	ctx    context.Context    // Immutable: ends as soon as the session is closed
 	cancel context.CancelFunc // Immutable
-	events chan Event         // Immutable: those that Config.Notify is not told yet
 
 	// mu protects all below. Nothing waits with it held.
 	mu      sync.Mutex
@@ -62,10 +60,8 @@ type Session struct {
 	connection uint64 // number of the connection
 	calls      int    // requests outstanding
 
-	wire    *wire             // the connection in use, or the last one
-	failure error             // what went wrong last with a server, or a connection
-	told    map[string]string // failures by server that were told as events
-	contact time.Time         // when a server last said something
+	wire    *wire     // the connection in use, or the last one
+	contact time.Time // when a server last said something
 }
 
 // Open returns a session that is about to be opened. It fails only for
@@ -91,16 +87,15 @@ func Open(cfg Config) (*Session, error) {
 func newSession(cfg Config) *Session {
 	cfg.Servers, cfg.Unreachable = slices.Clone(cfg.Servers), cmp.Or(cfg.Unreachable, ErrUnreachable)
 	s := &Session{
-		cfg: cfg, events: make(chan Event, maxEvents), changed: make(chan struct{}),
-		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}, told: map[string]string{},
+		cfg: cfg, changed: make(chan struct{}),
+		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	go s.tell()
 	return s
 }
 
 // silent drops what go-zookeeper has to say: dial and wire know the same, and have it in errors
-// and events.
+// and Info.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -116,16 +111,15 @@ func (s *Session) observe(e zk.Event) {
 	case zk.StateHasSession:
 		s.connection++ // and the server took the credentials: see wire.greet
 		s.up = true
-		delete(s.told, s.info.Server)
-		s.turnLocked(Connected, EventConnected, nil)
+		s.turnLocked(Connected)
 	case zk.StateDisconnected:
 		s.up = false
 		if s.info.State == Connected {
-			s.turnLocked(Disconnected, EventDisconnected, s.failure)
+			s.turnLocked(Disconnected)
 		}
 	case zk.StateExpired:
 		if s.info.ID != 0 {
-			s.turnLocked(Expired, EventExpired, zk.ErrSessionExpired)
+			s.turnLocked(Expired)
 			s.info.ID = 0
 		}
 	default: // on the way to one of these
@@ -160,9 +154,7 @@ func (s *Session) Close() {
 	s.cancel()
 	s.mu.Lock()
 	goodbye := s.up
-	if s.info.State != Closed {
-		s.info.State, s.info.Since = Closed, time.Now()
-	}
+	s.turnLocked(Closed)
 	s.mu.Unlock()
 	if !goodbye { // no server is there to take it
 		s.drop(nil)
@@ -211,6 +203,7 @@ type Info struct {
 	Timeout  time.Duration
 	Connects uint64 // how often State has become Connected
 	Expiries uint64 // sessions that the servers have ended
+	Failure  error  // what went wrong last with a server, or a connection; nil while State is Connected
 }
 
 // Info tells of the session, without asking any server.
@@ -220,62 +213,17 @@ func (s *Session) Info() Info {
 	return s.info
 }
 
-// turnLocked notes that the session is in state now, and tells it. A closed one stays that.
-func (s *Session) turnLocked(state State, kind EventKind, err error) {
-	if s.info.State == Closed {
+// turnLocked notes that the session is in state now. A closed one stays that.
+func (s *Session) turnLocked(state State) {
+	if s.info.State == Closed || s.info.State == state {
 		return
 	}
 	switch state { //nolint:exhaustive // the others aren't counted
 	case Connected:
 		s.info.Connects++
+		s.info.Failure = nil
 	case Expired:
 		s.info.Expiries++
 	}
 	s.info.State, s.info.Since = state, time.Now()
-	s.raise(Event{Kind: kind, Server: s.info.Server, Session: s.info.ID, Err: err})
-}
-
-// EventKind tells what happened to the connection with ZooKeeper, in words.
-type EventKind string
-
-// Kinds of events.
-const (
-	EventConnected    EventKind = "connected"       // requests go through; Session is another one where the last was lost
-	EventDisconnected EventKind = "disconnected"    // Err tells why; the session lives on for its timeout
-	EventExpired      EventKind = "session expired" // with its temporary nodes; a new one is opened by itself
-	EventServerFailed EventKind = "server failed"   // Err tells why, once for each reason since the server worked
-)
-
-// Event is something that happened to the connection with ZooKeeper.
-type Event struct {
-	Kind    EventKind
-	Server  string // host:port as configured; empty where it is about no single one
-	Session int64  // ID of the session; 0 for none
-	Err     error  // why; nil where nothing went wrong
-}
-
-// maxEvents is how many events may wait for a reader that is slow.
-const maxEvents = 64
-
-// raise hands e over to Config.Notify, in order, and waits for nothing: where the reader doesn't
-// keep up e is dropped.
-func (s *Session) raise(e Event) {
-	select {
-	case s.events <- e:
-	default:
-	}
-}
-
-// tell is the goroutine that calls Config.Notify.
-func (s *Session) tell() {
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case e := <-s.events:
-			if s.ctx.Err() == nil && s.cfg.Notify != nil {
-				s.cfg.Notify(e)
-			}
-		}
-	}
 }

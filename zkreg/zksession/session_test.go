@@ -3,7 +3,6 @@ package zksession
 import (
 	"cmp"
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,57 +12,43 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// recorder keeps the events of a session.
-type recorder struct {
-	mu     sync.Mutex
-	events []Event
-}
-
-func (r *recorder) notify(e Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, e)
-}
-
-// of returns the events of kind so far.
-func (r *recorder) of(kind EventKind) []Event {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var events []Event
-	for _, e := range r.events {
-		if e.Kind == kind {
-			events = append(events, e)
-		}
-	}
-	return events
-}
-
-// await waits for the n-th event of kind.
-func (r *recorder) await(t testing.TB, kind EventKind, n int) Event {
+// await waits until is holds of what the session tells.
+func await(t testing.TB, s *Session, is func(Info) bool) (info Info) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(r.of(kind)) >= n }, patience, 5*time.Millisecond, "%v", kind)
-	return r.of(kind)[n-1]
+	require.Eventually(t, func() bool { info = s.Info(); return is(info) }, patience, 5*time.Millisecond)
+	return info
 }
 
-// opened is a session of a test.
-type opened struct {
-	*Session
-	events *recorder
+// awaitConnects waits until the session has become connected n times.
+func awaitConnects(t testing.TB, s *Session, n uint64) Info {
+	t.Helper()
+	return await(t, s, func(i Info) bool { return i.State == Connected && i.Connects >= n })
 }
+
+// awaitFailure waits for what goes wrong with server, and returns it.
+func awaitFailure(t testing.TB, s *Session, server string) error {
+	t.Helper()
+	failure := await(t, s, func(i Info) bool { return i.Failure != nil }).Failure
+	var of *ServerError
+	require.ErrorAs(t, failure, &of)
+	require.Equal(t, server, of.Server)
+	return failure
+}
+
+func disconnected(i Info) bool { return i.State == Disconnected }
 
 // openTest opens a session that is closed with the test.
-func openTest(t testing.TB, cfg Config) opened {
+func openTest(t testing.TB, cfg Config) *Session {
 	t.Helper()
-	events := &recorder{}
-	cfg.Notify, cfg.Timeout = events.notify, cmp.Or(cfg.Timeout, usualTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, usualTimeout)
 	s, err := Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	return opened{s, events}
+	return s
 }
 
 // proxied opens a session over a line that fails when it is told to, and creates root.
-func proxied(t testing.TB, cfg Config) (s opened, line *zookeepertest.Proxy, root string) {
+func proxied(t testing.TB, cfg Config) (s *Session, line *zookeepertest.Proxy, root string) {
 	t.Helper()
 	server := zookeepertest.Shared(t)
 	line, root = zookeepertest.NewProxy(t, server.Addr()), server.NewRoot(t)
@@ -102,12 +87,7 @@ func requireData(t testing.TB, s *Session, path, want string) {
 	require.Equal(t, want, string(data))
 }
 
-// writer is a session, and one that was opened for a test.
-type writer interface {
-	Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error)
-}
-
-func create(ctx context.Context, s writer, path string, data []byte, flags int32) (string, error) {
+func create(ctx context.Context, s *Session, path string, data []byte, flags int32) (string, error) {
 	r, err := s.Multi(ctx, 0, &zk.CreateRequest{Path: path, Data: data, Flags: flags})
 	if err != nil {
 		return "", err
@@ -115,7 +95,7 @@ func create(ctx context.Context, s writer, path string, data []byte, flags int32
 	return r[0].String, nil
 }
 
-func set(ctx context.Context, s writer, path string, data []byte, version int32) (*zk.Stat, error) {
+func set(ctx context.Context, s *Session, path string, data []byte, version int32) (*zk.Stat, error) {
 	r, err := s.Multi(ctx, 0, &zk.SetDataRequest{Path: path, Data: data, Version: version})
 	if err != nil {
 		return nil, err
@@ -123,7 +103,7 @@ func set(ctx context.Context, s writer, path string, data []byte, version int32)
 	return r[0].Stat, nil
 }
 
-func remove(ctx context.Context, s writer, path string, version int32) error {
+func remove(ctx context.Context, s *Session, path string, version int32) error {
 	_, err := s.Multi(ctx, 0, &zk.DeleteRequest{Path: path, Version: version})
 	return err
 }
@@ -147,10 +127,11 @@ func TestCalls(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, stat.Version)
 	require.NoError(t, s.Sync(ctx, root))
-	requireData(t, s.Session, root, "b")
+	requireData(t, s, root, "b")
 	require.NoError(t, remove(ctx, s, root, 1))
-	connected := s.events.await(t, EventConnected, 1)
-	require.Equal(t, Event{Kind: EventConnected, Server: server.Addr(), Session: s.Info().ID}, connected)
+	info := s.Info()
+	require.NotZero(t, info.ID)
+	require.Equal(t, Info{State: Connected, Server: server.Addr(), ID: info.ID, Since: info.Since, Timeout: info.Timeout, Connects: 1}, info)
 }
 
 // TestErrorsAboutNodes come through as ZooKeeper has them, and are not ErrUnreachable. So do
@@ -208,7 +189,7 @@ func TestMulti(t *testing.T) {
 	require.ErrorContains(t, err, "create "+root)
 	require.NotErrorIs(t, err, ErrUnreachable)
 	require.Len(t, responses, 4)
-	requireData(t, s.Session, root, "a") // none of it was done
+	requireData(t, s, root, "a") // none of it was done
 
 	_, err = s.Multi(ctx, 0, &zk.CheckVersionRequest{Path: root, Version: 3})
 	require.ErrorIs(t, err, zk.ErrBadVersion)

@@ -39,9 +39,7 @@ func TestTLS(t *testing.T) {
 				require.NoError(t, s.Sync(within(t, patience), "/"))
 				return
 			}
-			failed := s.events.await(t, EventServerFailed, 1)
-			require.ErrorContains(t, failed.Err, test.wants)
-			require.Equal(t, test.server, failed.Server)
+			require.ErrorContains(t, awaitFailure(t, s, test.server), test.wants)
 			require.Zero(t, s.Info().ID)
 			err := s.Sync(within(t, 0), "/")
 			require.ErrorIs(t, err, ErrUnreachable)

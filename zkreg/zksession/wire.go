@@ -185,13 +185,9 @@ func (w *wire) failed(err error) error {
 		}
 		err = fmt.Errorf("it closed the connection; it has no quorum, or is behind what this daemon has seen%s: %w", hint, err)
 	}
-	switch {
-	case errors.Is(err, net.ErrClosed):
-	case s.up:
-		s.up, s.failure = false, &ServerError{w.server, err}
-		s.changedLocked()
-	default:
-		_ = s.serverFailedLocked(w.server, err)
+	if !errors.Is(err, net.ErrClosed) {
+		s.up = false
+		_ = s.failedLocked(w.server, err)
 	}
 	return err
 }

@@ -71,6 +71,7 @@ type daemon struct {
 	segments atomic.Pointer[segment.Service] // nil until it is there
 	table    *segment.Table                  // as people change it
 	life     atomic.Pointer[life]            // nil before the first life issues
+	registry atomic.Pointer[zkreg.Registry]  // the last life's, from its start on; nil for none
 
 	serving atomic.Bool                             // the server has a backend
 	closers []func(ctx context.Context) (err error) // each undoes one step of the start
@@ -135,7 +136,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	}
 	d.Reload.Join("alarms", func(cfg settings.Config) { d.alarms.SetWebhook(cfg.Alarm.URL) })
 	// They are closed after all that may raise one, with two seconds for deliveries.
-	d.beside("the alarms", d.alarms.Run, d.alarms.Watch)
+	d.beside("the alarms", d.alarms.Run, d.alarms.Watch, d.watchSession)
 	memory := readMemory("")
 	boundHeap(memory)
 	if d.maxConns, err = d.connections(memory); err != nil {

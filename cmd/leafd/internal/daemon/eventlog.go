@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -46,19 +48,30 @@ func (d *daemon) workerEvent(e worker.Event) {
 	}
 }
 
-// zookeeperEvent logs the events of the connection to ZooKeeper.
-func (d *daemon) zookeeperEvent(e zksession.Event) {
-	level := zerolog.WarnLevel
-	switch {
-	case e.Kind == zksession.EventConnected:
-		d.noteWait(nil)
-		level = zerolog.InfoLevel
-	case e.Err == nil && e.Kind == zksession.EventDisconnected: // we closed it
-		level = zerolog.DebugLevel
-	case e.Err != nil && e.Kind != zksession.EventDisconnected: // the worker tells it too where it matters
-		d.noteWait(e.Err)
+// watchSession logs what has become of the session with ZooKeeper, until ctx is done.
+func (d *daemon) watchSession(ctx context.Context) error {
+	for was := (zksession.Info{}); d.Clock.Sleep(ctx, sessionInterval) == nil; {
+		now := d.session()
+		if now.State == was.State && now.Connects == was.Connects && (now.Failure == nil) == (was.Failure == nil) {
+			continue
+		}
+		level := zerolog.WarnLevel
+		if now.Failure == nil {
+			level = zerolog.InfoLevel
+		}
+		d.Log.WithLevel(level).Str("server", now.Server).Str("session", strconv.FormatInt(now.ID, 16)).Uint64("expiries", now.Expiries).
+			AnErr("reason", now.Failure).Msgf("ZooKeeper: %s", now.State)
+		was = now
 	}
-	d.Log.WithLevel(level).Str("server", e.Server).Str("session", strconv.FormatInt(e.Session, 16)).AnErr("reason", e.Err).Msgf("ZooKeeper: %s", e.Kind)
+	return nil
+}
+
+// session is the last life's with ZooKeeper; the zero Info for none.
+func (d *daemon) session() (info zksession.Info) {
+	if r := d.registry.Load(); r != nil {
+		info = r.Session()
+	}
+	return info
 }
 
 // segmentEvent writes down the events of the segment service.
@@ -86,7 +99,7 @@ func (d *daemon) conditions() []condition.Condition {
 	if l := d.life.Load(); l != nil {
 		all = l.conditions()
 	} else if d.cfg.Snowflake.On {
-		all = append(all, condition.ByCode(condition.StartingUp, "", *d.waits.Load()))
+		all = append(all, condition.ByCode(condition.StartingUp, "", cmp.Or(d.session().Failure, *d.waits.Load())))
 	}
 	if segments := d.segments.Load(); segments != nil {
 		for _, t := range segments.Troubles() {

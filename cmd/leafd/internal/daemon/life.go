@@ -152,12 +152,11 @@ func (l *life) config() (worker.Config, error) {
 	if l.pages, err = peerclock.New(asked); err != nil {
 		return cfg, err
 	}
-	zk := d.cfg.ZKConfig(d.Clock)
-	zk.Notify = d.zookeeperEvent
-	if l.registry, err = zkreg.Open(zk); err != nil {
+	if l.registry, err = zkreg.Open(d.cfg.ZKConfig(d.Clock)); err != nil {
 		return cfg, fmt.Errorf("opening the registry: %w", err)
 	}
 	cfg.Registry = l.registry
+	d.registry.Store(l.registry)
 	d.metrics.SetSession(l.registry)
 	return cfg, nil
 }
