@@ -184,27 +184,22 @@ var (
 // over: the request was certainly not done, and never will be.
 var ErrOtherConnection = errors.New("the connection was lost meanwhile")
 
-func (s *Session) changedLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
 // await returns once ready, which is called with mu held, says true; it has to where
 // ctx is done, or the session closed.
 func (s *Session) await(ctx context.Context, ready func() bool) {
-	for {
-		s.mu.Lock()
-		done, changed := ready(), s.changed
-		s.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		case <-s.ctx.Done():
-		}
+	defer context.AfterFunc(ctx, s.wake)()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !ready() {
+		s.changed.Wait()
 	}
+}
+
+// wake has those that wait look again.
+func (s *Session) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed.Broadcast()
 }
 
 // enter waits until c may be sent. It then counts as outstanding, until leave.
@@ -215,9 +210,9 @@ func (s *Session) enter(ctx context.Context, c call) (err error) {
 			err = errClosed
 		case ctx.Err() != nil:
 			err = fmt.Errorf("no connection: %w: %w", context.Cause(ctx), cmp.Or(s.info.Failure, errNoAnswerYet))
-		case c.on != 0 && c.on != s.connection:
+		case c.on != 0 && c.on != s.info.Connects:
 			err = ErrOtherConnection
-		case s.up && s.calls < maxCalls:
+		case s.info.State == Connected && s.calls < maxCalls:
 			s.calls++
 		default:
 			return false
@@ -232,7 +227,7 @@ func (s *Session) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls--
-	s.changedLocked()
+	s.changed.Broadcast()
 }
 
 // drained waits for at most wait until no request is outstanding.

@@ -53,15 +53,11 @@ type Session struct {
 
 	// mu protects all below. Nothing waits with it held.
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced whenever a call that waits may go on
-	info    Info
-
-	up         bool   // a server has taken us in, and the connection can carry requests
-	connection uint64 // number of the connection
-	calls      int    // requests outstanding
-
-	wire    *wire     // the connection in use, or the last one
-	contact time.Time // when a server last said something
+	changed *sync.Cond // tells of all that a call may wait for
+	info    Info       // Connects is the number of the connection, too
+	calls   int        // requests outstanding
+	wire    *wire      // the connection in use, or the last one
+	contact time.Time  // when a server last said something
 }
 
 // Open returns a session that is about to be opened. It fails only for
@@ -74,7 +70,6 @@ func Open(cfg Config) (*Session, error) {
 		zk.WithDialer(s.dial),
 		zk.WithEventCallback(s.observe),
 		zk.WithLogger(silent{}),
-		zk.WithLogInfo(false),
 	)
 	if err != nil {
 		s.cancel()
@@ -86,11 +81,10 @@ func Open(cfg Config) (*Session, error) {
 // newSession returns the session of cfg that nothing connects yet.
 func newSession(cfg Config) *Session {
 	cfg.Servers, cfg.Unreachable = slices.Clone(cfg.Servers), cmp.Or(cfg.Unreachable, ErrUnreachable)
-	s := &Session{
-		cfg: cfg, changed: make(chan struct{}),
-		info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout},
-	}
+	s := &Session{cfg: cfg, info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}}
+	s.changed = sync.NewCond(&s.mu)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	context.AfterFunc(s.ctx, s.wake)
 	return s
 }
 
@@ -108,23 +102,16 @@ func (s *Session) observe(e zk.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e.State {
-	case zk.StateHasSession:
-		s.connection++ // and the server took the credentials: see wire.greet
-		s.up = true
+	case zk.StateHasSession: // and the server took the credentials: see wire.greet
 		s.turnLocked(Connected)
 	case zk.StateDisconnected:
-		s.up = false
-		if s.info.State == Connected {
-			s.turnLocked(Disconnected)
-		}
+		s.lostLocked()
 	case zk.StateExpired:
 		if s.info.ID != 0 {
 			s.turnLocked(Expired)
-			s.info.ID = 0
 		}
 	default: // on the way to one of these
 	}
-	s.changedLocked()
 }
 
 // Connection is the number of the connection that is open, 0 for none. Each has another
@@ -132,10 +119,10 @@ func (s *Session) observe(e zk.Event) {
 func (s *Session) Connection() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.up || s.ctx.Err() != nil {
+	if s.info.State != Connected || s.ctx.Err() != nil {
 		return 0
 	}
-	return s.connection
+	return s.info.Connects
 }
 
 // ACL returns what nodes are created with: everything for our user alone, or for
@@ -153,7 +140,7 @@ func (s *Session) ACL() []zk.ACL {
 func (s *Session) Close() {
 	s.cancel()
 	s.mu.Lock()
-	goodbye := s.up
+	goodbye := s.info.State == Connected || s.info.State == Closed // by another call, which waits for it
 	s.turnLocked(Closed)
 	s.mu.Unlock()
 	if !goodbye { // no server is there to take it
@@ -163,9 +150,6 @@ func (s *Session) Close() {
 	s.drop(nil)
 	for range s.ended { // until go-zookeeper's goroutines are gone, which wait for no server now
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.info.ID = 0
 }
 
 // State is where a session with ZooKeeper stands.
@@ -218,12 +202,23 @@ func (s *Session) turnLocked(state State) {
 	if s.info.State == Closed || s.info.State == state {
 		return
 	}
-	switch state { //nolint:exhaustive // the others aren't counted
+	switch state { //nolint:exhaustive // the others change nothing else
 	case Connected:
 		s.info.Connects++
 		s.info.Failure = nil
 	case Expired:
 		s.info.Expiries++
+		s.info.ID = 0
+	case Closed:
+		s.info.ID = 0
 	}
 	s.info.State, s.info.Since = state, time.Now()
+	s.changed.Broadcast()
+}
+
+// lostLocked notes that no request can be sent any more over the connection that was open, if any.
+func (s *Session) lostLocked() {
+	if s.info.State == Connected {
+		s.turnLocked(Disconnected)
+	}
 }

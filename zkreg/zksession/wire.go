@@ -97,7 +97,7 @@ func (w *wire) greet() ([]byte, error) {
 	}
 	s := w.session
 	s.mu.Lock()
-	if id != 0 { // 0: the session has expired, and go-zookeeper says so
+	if id != 0 && s.ctx.Err() == nil { // 0: the session has expired, and go-zookeeper says so
 		s.info.ID, s.info.Timeout = id, granted
 	}
 	w.limit = s.info.Timeout * 2 / 3
@@ -186,7 +186,6 @@ func (w *wire) failed(err error) error {
 		err = fmt.Errorf("it closed the connection; it has no quorum, or is behind what this daemon has seen%s: %w", hint, err)
 	}
 	if !errors.Is(err, net.ErrClosed) {
-		s.up = false
 		_ = s.failedLocked(w.server, err)
 	}
 	return err

@@ -50,7 +50,7 @@ func (d *daemon) workerEvent(e worker.Event) {
 
 // watchSession logs what has become of the session with ZooKeeper, until ctx is done.
 func (d *daemon) watchSession(ctx context.Context) error {
-	for was := (zksession.Info{}); d.Clock.Sleep(ctx, sessionInterval) == nil; {
+	for was := (zksession.Info{}); d.Clock.Sleep(ctx, statusInterval) == nil; {
 		now := d.session()
 		if now.State == was.State && now.Connects == was.Connects && (now.Failure == nil) == (was.Failure == nil) {
 			continue

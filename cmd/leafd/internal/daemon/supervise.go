@@ -18,10 +18,9 @@ import (
 )
 
 const (
-	// statusInterval is how often the status line is made; it is sent when it has changed.
+	// statusInterval is how often the status line is made, and the session with ZooKeeper looked at:
+	// they are sent, and logged, when they have changed.
 	statusInterval = time.Second
-	// sessionInterval is how often the session with ZooKeeper is looked at for the log.
-	sessionInterval = 500 * time.Millisecond
 	// watchdogRounds is how many rounds of checks there are in systemd's time.
 	watchdogRounds = 3
 	// startSlack is what a start may take above the waits that settings bound: the
