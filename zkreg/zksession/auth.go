@@ -48,20 +48,12 @@ func parseCredentials(content []byte) (*Credentials, error) {
 	return &Credentials{user, password}, nil
 }
 
-// as says, for errors, as which user a request was made.
-func (c *Credentials) as() string {
-	if c == nil {
-		return "asked without credentials: see --zk-auth-file"
-	}
-	return fmt.Sprintf("asked as user %q: look at the node's ACL, and at user and password in --zk-auth-file", c.user)
-}
-
-// String returns the user alone.
+// String says, for errors, as which user a request is made.
 func (c *Credentials) String() string {
 	if c == nil {
-		return "no credentials"
+		return "without credentials"
 	}
-	return "user " + c.user
+	return fmt.Sprintf("as user %q", c.user)
 }
 
 // Secret returns the password, to be looked for in what must not have it.
@@ -79,10 +71,7 @@ func (c *Credentials) GoString() string { return c.String() }
 // authXid, the type of a request for authentication, its scheme and the credentials.
 func (c *Credentials) request() []byte {
 	const setAuth = 100
-	b := make([]byte, 4, 64)
-	for _, n := range []int32{authXid, setAuth, 0} {
-		b = binary.BigEndian.AppendUint32(b, uint32(n)) //nolint:gosec // a bit pattern
-	}
+	b, _ := binary.Append(make([]byte, 4, 64), binary.BigEndian, []int32{authXid, setAuth, 0}) // of a fixed size
 	for _, text := range []string{"digest", c.user + ":" + c.password} {
 		b = append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...) //nolint:gosec // maxCredentialsBytes at most
 	}

@@ -35,7 +35,7 @@ func TestDigest(t *testing.T) {
 		cfg  Config
 		says string
 	}{
-		"no credentials": {to(server.Addr()), "without credentials: see --zk-auth-file"},
+		"no credentials": {to(server.Addr()), "asked without credentials: look at the node's ACL, and at --zk-auth-file"},
 		"wrong password": {as(to(server.Addr()), "leafd", "wrong"), `user "leafd"`},
 		"wrong user":     {as(to(server.Addr()), "other", "se:cret"), `user "other"`},
 	} {

@@ -32,17 +32,18 @@ type call struct {
 	on         uint64 // number of the only connection that it may be sent over; 0: any
 }
 
-func (c call) String() string { return strings.TrimSpace(c.name + " " + c.path) }
+func (c call) String() string { return c.name + " " + c.path }
 
-// do runs a request of c and returns within ctx.
-func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, error)) (T, error) {
+// do runs the request c and returns within ctx.
+func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn, string) (T, *zk.Stat, error)) (none T, _ *zk.Stat, _ error) {
 	type result struct {
 		value T
+		stat  *zk.Stat
 		err   error
 	}
 	for {
 		if err := s.enter(ctx, c); err != nil {
-			return result{}.value, s.unreachable(c, err)
+			return none, nil, s.unreachable(c, err)
 		}
 		answer := make(chan result, 1) // the call may have ended by then
 		go func() {
@@ -50,10 +51,11 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 			// there can be no other one yet.
 			timeout := s.Info().Timeout
 			stale := time.AfterFunc(timeout, func() { s.drop(fmt.Errorf("a request was left unanswered for %v", timeout)) })
-			value, err := run(s.conn)
+			var r result
+			r.value, r.stat, r.err = run(s.conn, c.path)
 			stale.Stop()
 			s.leave()
-			answer <- result{value, err}
+			answer <- r
 		}()
 		select {
 		case r := <-answer:
@@ -61,9 +63,9 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn) (T, e
 			if neverLeft || c.repeatable && errors.Is(r.err, zk.ErrConnectionClosed) {
 				continue
 			}
-			return r.value, s.explain(c, r.err)
+			return r.value, r.stat, s.explain(c, r.err)
 		case <-ctx.Done():
-			return result{}.value, s.unreachable(c, fmt.Errorf("no answer: %w", context.Cause(ctx)))
+			return none, nil, s.unreachable(c, fmt.Errorf("no answer: %w", context.Cause(ctx)))
 		}
 	}
 }
@@ -81,42 +83,27 @@ func (s *Session) explain(c call, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%v: %w (%s)", c, err, s.cfg.Auth.as())
+		return fmt.Errorf("%v: %w (asked %v: look at the node's ACL, and at --zk-auth-file)", c, err, s.cfg.Auth)
 	case AboutNode(err):
 		return fmt.Errorf("%v: %w", c, err)
 	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrSessionMoved): // refused before it was done
 		err = fmt.Errorf("%w: %w", ErrOtherConnection, err)
 	case errors.Is(err, zk.ErrConnectionClosed):
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.info.Failure != nil {
-			err = fmt.Errorf("%w: %w", err, s.info.Failure)
+		if failure := s.Info().Failure; failure != nil {
+			err = fmt.Errorf("%w: %w", err, failure)
 		}
 	}
 	return s.unreachable(c, err)
 }
 
-// read runs a request for something about the node at path, and for its Stat.
-func read[T any](ctx context.Context, s *Session, name, path string, run func(*zk.Conn, string) (T, *zk.Stat, error)) (T, *zk.Stat, error) {
-	type reply struct {
-		value T
-		stat  *zk.Stat
-	}
-	r, err := do(ctx, s, call{name: name, path: path, repeatable: true}, func(conn *zk.Conn) (r reply, err error) {
-		r.value, r.stat, err = run(conn, path)
-		return r, err
-	})
-	return r.value, r.stat, err
-}
-
 // Get returns the data of a node; zk.ErrNoNode where there is none.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
-	return read(ctx, s, "get", path, (*zk.Conn).Get)
+	return do(ctx, s, call{name: "get", path: path, repeatable: true}, (*zk.Conn).Get)
 }
 
 // Exists returns no Stat for a node that isn't there.
 func (s *Session) Exists(ctx context.Context, path string) (bool, *zk.Stat, error) {
-	found, stat, err := read(ctx, s, "exists", path, (*zk.Conn).Exists)
+	found, stat, err := do(ctx, s, call{name: "exists", path: path, repeatable: true}, (*zk.Conn).Exists)
 	if !found {
 		stat = nil
 	}
@@ -125,50 +112,55 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, *zk.Stat, erro
 
 // Children returns the names of the children of a node, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
-	return read(ctx, s, "children", path, (*zk.Conn).Children)
+	return do(ctx, s, call{name: "children", path: path, repeatable: true}, (*zk.Conn).Children)
 }
 
 // Sync makes the server that we are connected to catch up with the leader: reads
 // that follow see all that was written before.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := do(ctx, s, call{name: "sync", path: path, repeatable: true}, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+	_, _, err := do(ctx, s, call{name: "sync", path: path, repeatable: true}, func(conn *zk.Conn, path string) (string, *zk.Stat, error) {
+		path, err := conn.Sync(path)
+		return path, nil, err
+	})
 	return err
 }
 
-// Multi is every write. It does all of ops or none: each is a *zk.CreateRequest (of a node with
-// s.ACL()), *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest, and the session's
-// from then on: an abandoned request may still be on its way out. Where one can't be done the error is that one's. Where connection
-// isn't 0 they are sent over the one with that number or not at all: what was read before a
-// server was set back doesn't count after it, and versions begin again. Errors name the
-// operation that can't be done, or the last.
+// Multi is every write. It does all of ops or none: each is a *zk.CreateRequest, *zk.SetDataRequest,
+// *zk.DeleteRequest or *zk.CheckVersionRequest, and the session's from then on: an abandoned
+// request may still be on its way out. A node is created with everything for our user alone, or
+// for any client where there are no credentials. Where connection isn't 0 they are sent over the
+// one with that number or not at all: what was read before a server was set back doesn't count
+// after it, and versions begin again. Errors name the operation that can't be done, or the last.
 func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
-	names := make([]string, len(ops))
+	acl := zk.WorldACL(zk.PermAll)
+	if auth := s.cfg.Auth; auth != nil {
+		acl = zk.DigestACL(zk.PermAll, auth.user, auth.password)
+	}
+	calls := make([]call, len(ops))
 	for i, op := range ops {
 		switch r := op.(type) {
 		case *zk.CreateRequest:
-			r.Acl, names[i] = s.ACL(), "create "+r.Path
+			r.Acl, calls[i] = acl, call{name: "create", path: r.Path, on: connection}
 		case *zk.SetDataRequest:
-			names[i] = "set " + r.Path
+			calls[i] = call{name: "set", path: r.Path, on: connection}
 		case *zk.DeleteRequest:
-			names[i] = "remove " + r.Path
+			calls[i] = call{name: "remove", path: r.Path, on: connection}
 		case *zk.CheckVersionRequest:
-			names[i] = "check " + r.Path
+			calls[i] = call{name: "check", path: r.Path, on: connection}
 		default:
 			return nil, fmt.Errorf("transaction, operation %d: %w: %T", i, zk.ErrBadArguments, op)
 		}
 	}
-	c := call{name: names[len(names)-1], on: connection}
-	responses, err := do(ctx, s, c, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
-	if err == nil {
-		return responses, nil
-	}
+	responses, _, err := do(ctx, s, calls[len(calls)-1], func(conn *zk.Conn, _ string) ([]zk.MultiResponse, *zk.Stat, error) {
+		responses, err := conn.Multi(ops...)
+		return responses, nil, err
+	})
 	// What comes after the one that failed only says that something failed
 	// before; what comes before says nothing.
-	if i := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil }); i >= 0 && i < len(names) {
-		c.name = names[i]
-		return responses, s.explain(c, responses[i].Error)
+	if i := slices.IndexFunc(responses, func(r zk.MultiResponse) bool { return r.Error != nil }); i >= 0 && i < len(calls) {
+		err = s.explain(calls[i], responses[i].Error)
 	}
-	return nil, err
+	return responses, err
 }
 
 // maxCalls is how many requests may be outstanding. go-zookeeper's queue holds

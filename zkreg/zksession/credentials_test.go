@@ -49,7 +49,7 @@ func TestParseCredentials(t *testing.T) {
 			require.Equal(t, test.user, c.user)
 			require.Equal(t, test.password, c.password)
 			for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
-				require.Equal(t, "user "+test.user, fmt.Sprintf(format, c))
+				require.Equal(t, fmt.Sprintf("as user %q", test.user), fmt.Sprintf(format, c))
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func TestParseCredentialsFiles(t *testing.T) {
 	require.NotNil(t, c)
 	require.Contains(t, warning, "mode 0644")
 	require.Contains(t, warning, path)
-	require.Equal(t, "no credentials", (*Credentials)(nil).String())
+	require.Equal(t, "without credentials", (*Credentials)(nil).String())
 }
 
 func FuzzParseCredentials(f *testing.F) {

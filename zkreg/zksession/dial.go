@@ -1,6 +1,7 @@
 package zksession
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -86,12 +87,9 @@ func bare(err error) error {
 // drop closes the connection in use, because of reason; nil: for no fault of the server.
 func (s *Session) drop(reason error) {
 	s.mu.Lock()
-	w := s.wire
-	if w != nil && w.reason == nil {
-		w.reason = reason
-	}
-	s.mu.Unlock()
-	if w != nil {
+	defer s.mu.Unlock()
+	if w := s.wire; w != nil {
+		w.reason = cmp.Or(w.reason, reason)
 		_ = w.Close() // of no more use: its error doesn't matter
 	}
 }

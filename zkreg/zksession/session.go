@@ -125,15 +125,6 @@ func (s *Session) Connection() uint64 {
 	return s.info.Connects
 }
 
-// ACL returns what nodes are created with: everything for our user alone, or for
-// any client where there are no credentials.
-func (s *Session) ACL() []zk.ACL {
-	if s.cfg.Auth == nil {
-		return zk.WorldACL(zk.PermAll)
-	}
-	return zk.DigestACL(zk.PermAll, s.cfg.Auth.user, s.cfg.Auth.password)
-}
-
 // Close ends the session on the server, so that its temporary nodes go at once,
 // where the server answers within a second. All calls end. It never hangs, and is
 // safe to call more than once.
