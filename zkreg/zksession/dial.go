@@ -36,7 +36,7 @@ func (s *Session) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	case s.ctx.Err() != nil:
 		return nil, errors.Join(errClosed, conn.Close())
 	}
-	s.wire = &wire{Conn: conn, session: s, server: server, limit: limit}
+	s.wire = &wire{Conn: conn, session: s, limit: limit}
 	s.info.Server = server
 	return s.wire, nil
 }

@@ -35,7 +35,7 @@ func TestAtMostMaxCalls(t *testing.T) {
 // TestOneConnection: a call enters while a connection is open, and each has another number.
 func TestOneConnection(t *testing.T) {
 	s := unopened(t, to("a:1"))
-	w := &wire{session: s, server: "a:1", greeted: true}
+	w := &wire{session: s, greeted: true}
 	shut := func() {
 		t.Helper()
 		require.ErrorIs(t, s.enter(within(t, 20*time.Millisecond), call{}), context.DeadlineExceeded)

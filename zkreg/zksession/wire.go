@@ -35,25 +35,25 @@ const (
 type wire struct {
 	net.Conn          // Immutable
 	session  *Session // Immutable
-	server   string   // Immutable: as configured
 
-	resumed bool   // the writer's: the request for a session was sent
-	greeted bool   // the reader's: the greeting was read
-	pending []byte // the reader's: an answer, and not yet handed over
-
-	limit  time.Duration // session.mu protects: longest time of a read or write
-	reason error         // session.mu protects: why we closed it; nil: we didn't, or for no fault of the server
+	limit   time.Duration // Immutable once the greeting is handed over: longest time of a read or write
+	resumed bool          // the writer's: the request for a session was sent
+	greeted bool          // the reader's: the greeting was read
+	pending []byte        // the reader's: an answer, and not yet handed over
+	reason  error         // session.mu protects: why we closed it; nil: we didn't, or for no fault of the server
 }
 
 // Read fails for anything but what ZooKeeper sends.
 func (w *wire) Read(p []byte) (int, error) {
 	if len(w.pending) == 0 {
-		next := w.greet
-		if w.greeted {
-			next = func() ([]byte, error) { return w.packet(minReply, maxReply) }
-		}
+		_ = w.Conn.SetReadDeadline(time.Now().Add(w.limit)) // where it can't, nothing can be read
 		var err error
-		if w.pending, err = next(); err != nil {
+		if w.greeted {
+			w.pending, err = w.packet(minReply, maxReply)
+		} else {
+			w.pending, err = w.greet()
+		}
+		if err != nil {
 			return 0, w.failed(err)
 		}
 	}
@@ -124,6 +124,7 @@ func (w *wire) Write(p []byte) (int, error) {
 		w.resumed = true
 		p = w.resume(p)
 	}
+	_ = w.Conn.SetWriteDeadline(time.Now().Add(w.limit)) // that of the request for a session is the credentials' too
 	n, err := w.Conn.Write(p)
 	if err != nil {
 		err = w.failed(err)
@@ -150,21 +151,11 @@ func (w *wire) resume(p []byte) []byte {
 	return p
 }
 
-// SetReadDeadline sets t, or the longest time that is allowed where t is zero or
-// later.
-func (w *wire) SetReadDeadline(t time.Time) error { return w.Conn.SetReadDeadline(w.bounded(t)) }
+// SetReadDeadline does nothing: Read sets one, where go-zookeeper asks for none or for a later one.
+func (w *wire) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline is bounded as SetReadDeadline is.
-func (w *wire) SetWriteDeadline(t time.Time) error { return w.Conn.SetWriteDeadline(w.bounded(t)) }
-
-func (w *wire) bounded(t time.Time) time.Time {
-	w.session.mu.Lock()
-	defer w.session.mu.Unlock()
-	if most := time.Now().Add(w.limit); t.IsZero() || t.After(most) {
-		return most
-	}
-	return t
-}
+// SetWriteDeadline does nothing: Write sets one.
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
 // failed records err, unless we closed the connection for no fault of the server, and lets
 // no request in: go-zookeeper doesn't know yet, and what came to its queue now would wait.
@@ -186,7 +177,7 @@ func (w *wire) failed(err error) error {
 		err = fmt.Errorf("it closed the connection; it has no quorum, or is behind what this daemon has seen%s: %w", hint, err)
 	}
 	if !errors.Is(err, net.ErrClosed) {
-		_ = s.failedLocked(w.server, err)
+		_ = s.failedLocked(s.info.Server, err)
 	}
 	return err
 }

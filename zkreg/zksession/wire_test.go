@@ -17,31 +17,39 @@ const greetingLimit = 900 * time.Millisecond
 // newWire returns a wire over raw.
 func newWire(t testing.TB, raw net.Conn) *wire {
 	t.Helper()
-	return &wire{Conn: raw, session: unopened(t, short(time.Minute, "a:1")), server: "a:1", limit: greetingLimit}
+	return &wire{Conn: raw, session: unopened(t, short(time.Minute, "a:1")), limit: greetingLimit}
 }
 
 // TestEachDeadlineIsBounded: go-zookeeper asks for none, or for ten times too long.
 func TestEachDeadlineIsBounded(t *testing.T) {
-	raw := &script{data: bytes.NewReader(greeting(6000, 7))}
+	raw := &script{data: bytes.NewReader(append(greeting(6000, 7), answer(1, 0)...))}
 	w := newWire(t, raw)
-	sets := map[string]func(time.Time) error{"read": w.SetReadDeadline, "write": w.SetWriteDeadline}
-	for name, set := range sets {
-		require.NoError(t, set(time.Time{}), name)
-		require.LessOrEqual(t, time.Until(raw.deadline), greetingLimit, name)
-		require.False(t, raw.deadline.IsZero(), name)
+	calls := map[string]func() error{
+		"read": func() error {
+			_, err := w.Read(make([]byte, 1<<10))
+			return err
+		},
+		"write": func() error {
+			_, err := w.Write([]byte("x"))
+			return err
+		},
 	}
-	_, err := w.Read(make([]byte, 4))
-	require.NoError(t, err)
-	for name, set := range sets {
+	within := func(call string, least, most time.Duration) {
+		t.Helper()
 		for _, asked := range []time.Time{{}, time.Now().Add(time.Hour)} {
-			require.NoError(t, set(asked), name)
-			require.LessOrEqual(t, time.Until(raw.deadline), 4*time.Second, name)
-			require.Greater(t, time.Until(raw.deadline), greetingLimit, name)
+			raw.deadline = time.Time{}
+			require.NoError(t, w.SetReadDeadline(asked))
+			require.NoError(t, w.SetWriteDeadline(asked))
+			require.True(t, raw.deadline.IsZero())
 		}
-		soon := time.Now().Add(time.Millisecond)
-		require.NoError(t, set(soon), name)
-		require.Equal(t, soon, raw.deadline, name)
+		require.NoError(t, calls[call]())
+		require.LessOrEqual(t, time.Until(raw.deadline), most, call)
+		require.Greater(t, time.Until(raw.deadline), least, call)
 	}
+	within("write", 0, greetingLimit)
+	within("read", 0, greetingLimit)
+	within("write", greetingLimit, 4*time.Second)
+	within("read", greetingLimit, 4*time.Second)
 }
 
 // TestWhatTheSessionSawIsForgotten only where the session is over; and nothing
