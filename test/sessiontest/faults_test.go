@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/sessiontest"
+	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -86,7 +87,7 @@ func TestFaults(t *testing.T) {
 			})
 			require.Equal(t, tt.killed, dead)
 			if tt.fault != 0 && !dead {
-				require.ErrorIs(t, err, zksession.ErrUnreachable)
+				require.ErrorIs(t, err, worker.ErrUnreachable)
 			} else {
 				require.NoError(t, err)
 			}
@@ -122,7 +123,7 @@ func TestFaultsOfOtherRequests(t *testing.T) {
 	s := open()
 	m.Fail(s, 1, sessiontest.SentLate)
 	_, _, err := s.Get(t.Context(), "/a")
-	require.ErrorIs(t, err, zksession.ErrUnreachable)
+	require.ErrorIs(t, err, worker.ErrUnreachable)
 	require.Empty(t, m.Late())
 	m.Fail(s, 1, sessiontest.NotSent)
 	m.Heal(s)
@@ -130,7 +131,7 @@ func TestFaultsOfOtherRequests(t *testing.T) {
 	m.Fail(s, 1, sessiontest.SentLate)
 	m.Cut(s)
 	_, err = sessiontest.Set(t.Context(), s, "/a", nil, 0)
-	require.ErrorIs(t, err, zksession.ErrUnreachable)
+	require.ErrorIs(t, err, worker.ErrUnreachable)
 	m.Join(s)
 	require.Empty(t, m.Late())
 	_, err = sessiontest.Set(t.Context(), s, "/a", nil, 0)
@@ -170,7 +171,7 @@ func TestLateWrites(t *testing.T) {
 		"its session fails to write": {func(t testing.TB, m *sessiontest.Memory, s zkreg.Session) {
 			m.Fail(s, 1, sessiontest.NotSent)
 			_, err := sessiontest.Create(t.Context(), s, "/b", nil, 0)
-			require.ErrorIs(t, err, zksession.ErrUnreachable)
+			require.ErrorIs(t, err, worker.ErrUnreachable)
 		}, "late"},
 		"its session ends":         {func(_ testing.TB, m *sessiontest.Memory, s zkreg.Session) { m.Expire(s.Info().ID) }, ""},
 		"its session is closed":    {func(_ testing.TB, _ *sessiontest.Memory, s zkreg.Session) { s.Close() }, ""},
@@ -182,7 +183,7 @@ func TestLateWrites(t *testing.T) {
 			s := open()
 			m.Fail(s, 1, sessiontest.SentLate)
 			_, err := sessiontest.Set(t.Context(), s, "/a", []byte("late"), 0)
-			require.ErrorIs(t, err, zksession.ErrUnreachable)
+			require.ErrorIs(t, err, worker.ErrUnreachable)
 			late := m.Late()
 			require.Len(t, late, 1)
 			require.Equal(t, "set /a@0", late[0].String())
@@ -218,7 +219,7 @@ func TestLateWritesKeepTheirOrder(t *testing.T) {
 	for _, p := range []string{"/b", "/c", "/d"} {
 		m.Fail(s, 1, sessiontest.SentLate)
 		_, err := sessiontest.Create(t.Context(), s, p, []byte(p), 0)
-		require.ErrorIs(t, err, zksession.ErrUnreachable)
+		require.ErrorIs(t, err, worker.ErrUnreachable)
 	}
 	late := m.Late()
 	require.Len(t, late, 3)
@@ -254,7 +255,7 @@ func TestClone(t *testing.T) {
 	var stats []zk.Stat
 	for _, one := range []zkreg.Session{s, copied} {
 		_, err := one.Multi(t.Context(), one.Connection(), &zk.SetDataRequest{Path: "/a", Data: []byte("1"), Version: 0})
-		require.ErrorIs(t, err, zksession.ErrUnreachable)
+		require.ErrorIs(t, err, worker.ErrUnreachable)
 		_, stat, err := one.Get(t.Context(), "/a")
 		require.NoError(t, err)
 		stats = append(stats, *stat)
@@ -432,7 +433,7 @@ func TestFaultsOfWrites(t *testing.T) {
 		_, _, err = one.Get(t.Context(), "/a")
 		require.NoError(t, err)
 		_, err = sessiontest.Set(t.Context(), one, "/a", []byte("2"), 1)
-		require.ErrorIs(t, err, zksession.ErrUnreachable)
+		require.ErrorIs(t, err, worker.ErrUnreachable)
 		_, _, err = one.Get(t.Context(), "/a")
 		require.NoError(t, err)
 	}

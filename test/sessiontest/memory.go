@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -70,7 +71,7 @@ func (m *Memory) Open(cfg zksession.Config) (zkreg.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cfg.Unreachable == nil {
-		cfg.Unreachable = zksession.ErrUnreachable
+		cfg.Unreachable = worker.ErrUnreachable
 	}
 	s := m.addLocked(cfg)
 	m.connectLocked(s)

@@ -18,6 +18,7 @@ import (
 	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/test/sessiontest"
 	"github.com/leafd/leafd/test/zookeepertest"
+	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -37,7 +38,7 @@ func patient(t testing.TB) context.Context {
 }
 
 // kinds are the errors that are told apart; one that is ErrUnreachable is that above all.
-var kinds = []error{zksession.ErrUnreachable, zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty, zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments}
+var kinds = []error{worker.ErrUnreachable, zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty, zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments}
 
 // answer is what one request came to.
 type answer struct {
@@ -118,7 +119,7 @@ func TestAnswersAsAServerDoes(t *testing.T) {
 	for seed := range uint64(4) {
 		root, memory := server.NewRoot(t), sessiontest.NewMemory(clock.System())
 		open := func(cfg zksession.Config) (both [2]zkreg.Session) {
-			cfg.Servers, cfg.Timeout, cfg.Unreachable = []string{server.Addr()}, 30*time.Second, zksession.ErrUnreachable
+			cfg.Servers, cfg.Timeout, cfg.Unreachable = []string{server.Addr()}, 30*time.Second, worker.ErrUnreachable
 			genuine, err := zksession.Open(cfg)
 			require.NoError(t, err)
 			t.Cleanup(genuine.Close)
@@ -184,7 +185,7 @@ func TestSessions(t *testing.T) {
 			t.Parallel()
 			net, addr, root := open(t)
 			session := func(timeout time.Duration) zkreg.Session {
-				s, err := net.Open(zksession.Config{Servers: []string{addr}, Timeout: timeout, Unreachable: zksession.ErrUnreachable})
+				s, err := net.Open(zksession.Config{Servers: []string{addr}, Timeout: timeout, Unreachable: worker.ErrUnreachable})
 				require.NoError(t, err)
 				t.Cleanup(s.Close)
 				return s
@@ -213,14 +214,14 @@ func TestSessions(t *testing.T) {
 			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, _, err = s.Get(short, root)
-			require.ErrorIs(t, err, zksession.ErrUnreachable)
+			require.ErrorIs(t, err, worker.ErrUnreachable)
 			net.Join(s)
 			require.NoError(t, s.Sync(patient(t), root))
 			require.Equal(t, id, s.Info().ID)
 			require.NotEqual(t, connection, s.Connection())
 			require.True(t, stands(root+"/mine"))
 			_, err = s.Multi(patient(t), connection, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 1})
-			require.ErrorIs(t, err, zksession.ErrUnreachable)
+			require.ErrorIs(t, err, worker.ErrUnreachable)
 			_, err = s.Multi(patient(t), s.Connection(), &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 1})
 			require.NoError(t, err)
 
@@ -244,7 +245,7 @@ func TestSessions(t *testing.T) {
 			require.False(t, stands(root+"/mine"))
 			require.True(t, stands(root+"/other") || time.Since(began) > 3*time.Second)
 			_, _, err = s.Get(patient(t), root)
-			require.ErrorIs(t, err, zksession.ErrUnreachable)
+			require.ErrorIs(t, err, worker.ErrUnreachable)
 			require.Zero(t, s.Connection())
 			require.Eventually(t, func() bool { return !stands(root + "/other") }, patience, 10*time.Millisecond)
 		})

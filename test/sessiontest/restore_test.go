@@ -11,6 +11,7 @@ import (
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/sessiontest"
 	"github.com/leafd/leafd/test/zookeepertest"
+	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -38,7 +39,7 @@ func TestRestore(t *testing.T) {
 			t.Parallel()
 			zoo, addr, backup := start(t)
 			session := func() zkreg.Session {
-				s, err := zoo.Open(zksession.Config{Servers: []string{addr}, Timeout: 3 * time.Second, Unreachable: zksession.ErrUnreachable})
+				s, err := zoo.Open(zksession.Config{Servers: []string{addr}, Timeout: 3 * time.Second, Unreachable: worker.ErrUnreachable})
 				require.NoError(t, err)
 				t.Cleanup(s.Close)
 				require.NoError(t, s.Sync(patient(t), "/"))

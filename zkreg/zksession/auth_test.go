@@ -53,7 +53,7 @@ func TestDigest(t *testing.T) {
 			} {
 				err := do()
 				require.ErrorIs(t, err, zk.ErrNoAuth, call)
-				require.NotErrorIs(t, err, ErrUnreachable, call)
+				require.NotErrorIs(t, err, errUnreachable, call)
 				require.ErrorContains(t, err, test.says, call)
 				require.NotContains(t, err.Error(), "wrong\"", call)
 			}
@@ -78,7 +78,7 @@ func TestNothingIsSentBeforeTheCredentials(t *testing.T) {
 			proxy.CutAfter(t, bytes)
 			s := openTest(t, as(to(proxy.Addr()), "leafd", "secret"))
 			_, _, err := s.Get(within(t, 300*time.Millisecond), root)
-			require.ErrorIs(t, err, ErrUnreachable)
+			require.ErrorIs(t, err, errUnreachable)
 			proxy.CutAfter(t, -1)
 			proxy.Latency(t, 100*time.Millisecond)
 			for range 3 {
@@ -107,7 +107,7 @@ func TestCredentialsRefused(t *testing.T) {
 	require.ErrorContains(t, refused, `user "leafd"`)
 	require.NotContains(t, refused.Error(), "secret")
 	_, _, err := s.Get(within(t, 1500*time.Millisecond), "/x")
-	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, errUnreachable)
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
 	require.Zero(t, s.Info().Connects)
 	require.Equal(t, AuthFailed, s.Info().State)

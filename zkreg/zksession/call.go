@@ -12,10 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrUnreachable is returned, where Config names no other, by a call that no
-// server answered in time.
-var ErrUnreachable = errors.New("ZooKeeper unreachable")
-
 // AboutNode lists the errors that a server gave about the node or the request.
 // All others are about the connection.
 func AboutNode(err error) bool {
@@ -53,17 +49,18 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn, strin
 			stale := time.AfterFunc(timeout, func() { s.drop(fmt.Errorf("a request was left unanswered for %v", timeout)) })
 			var r result
 			r.value, r.stat, r.err = run(s.conn, c.path)
+			r.err = s.explain(c, r.err) // before another connection can be opened, which forgets the failure
 			stale.Stop()
 			s.leave()
 			answer <- r
 		}()
 		select {
 		case r := <-answer:
-			neverLeft := errors.Is(r.err, zk.ErrNoServer) // go-zookeeper's queue
-			if neverLeft || c.repeatable && errors.Is(r.err, zk.ErrConnectionClosed) {
+			// One without a server never left go-zookeeper's queue.
+			if errors.Is(r.err, zk.ErrNoServer) || c.repeatable && errors.Is(r.err, zk.ErrConnectionClosed) {
 				continue
 			}
-			return r.value, r.stat, s.explain(c, r.err)
+			return r.value, r.stat, r.err
 		case <-ctx.Done():
 			return none, nil, s.unreachable(c, fmt.Errorf("no answer: %w", context.Cause(ctx)))
 		}

@@ -63,7 +63,7 @@ func TestNotZooKeeper(t *testing.T) {
 				return err != nil && bytes.Contains([]byte(err.Error()), []byte(test.wants))
 			}, patience, time.Millisecond)
 			_, err := set(within(t, 10*time.Millisecond), s, "/x", nil, -1)
-			require.ErrorIs(t, err, ErrUnreachable)
+			require.ErrorIs(t, err, errUnreachable)
 		})
 	}
 }

@@ -29,7 +29,7 @@ func TestNoServer(t *testing.T) {
 	s := openTest(t, to("127.0.0.1:1"))
 	require.ErrorContains(t, awaitFailure(t, s, "127.0.0.1:1"), "refused")
 	_, err := create(within(t, 200*time.Millisecond), s, "/x", nil, 0)
-	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, errUnreachable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "refused")
 	require.ErrorContains(t, err, "create /x")
@@ -42,7 +42,7 @@ func TestNoServer(t *testing.T) {
 	}
 	wg.Wait()
 	_, _, err = s.Get(within(t, patience), "/x")
-	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, errUnreachable)
 	require.ErrorIs(t, err, errClosed)
 }
 
@@ -64,7 +64,7 @@ func TestServerKilledAndRestarted(t *testing.T) {
 	require.Equal(t, first.ID, gone.ID, "the session lives on")
 	require.True(t, gone.Since.After(first.Since))
 	_, err := create(within(t, 100*time.Millisecond), s, "/other", nil, 0)
-	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, errUnreachable)
 
 	server.Restart(t)
 	_, stat, err := s.Get(within(t, patience), "/mine")
@@ -104,7 +104,7 @@ func TestServerHangs(t *testing.T) {
 	wg.Wait()
 	for range cap(errs) {
 		err := <-errs
-		require.ErrorIs(t, err, ErrUnreachable)
+		require.ErrorIs(t, err, errUnreachable)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
 	_, err := create(within(t, 100*time.Millisecond), s, "/late", nil, 0)
@@ -140,7 +140,7 @@ func TestCloseWhileServerHangs(t *testing.T) {
 			require.Eventually(t, func() bool { return !s.drained(0) }, patience, time.Millisecond)
 		}
 		s.Close()
-		require.ErrorIs(t, <-pending, ErrUnreachable)
+		require.ErrorIs(t, <-pending, errUnreachable)
 		require.NoError(t, s.Info().Failure, "we closed it")
 		select {
 		case _, open := <-s.ended:
@@ -193,7 +193,7 @@ func TestBlackhole(t *testing.T) {
 
 	proxy.Blackhole(t, true)
 	_, err := set(within(t, 200*time.Millisecond), s, mine, []byte("x"), -1)
-	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, errUnreachable)
 	require.NotErrorIs(t, err, ErrOtherConnection, "it was sent, as far as anybody can know")
 	proxy.Blackhole(t, false)
 	requireData(t, s, root, "")

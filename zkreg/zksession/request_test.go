@@ -36,7 +36,7 @@ func TestAnswerLost(t *testing.T) {
 			require.True(t, found)
 			continue
 		}
-		require.ErrorIs(t, err, ErrUnreachable)
+		require.ErrorIs(t, err, errUnreachable)
 		require.False(t, found && errors.Is(err, ErrOtherConnection), "unsent and done")
 	}
 }
@@ -142,7 +142,7 @@ func TestRequestLeftUnanswered(t *testing.T) {
 	s := openTest(t, short(3*time.Second, mute.addr, other.addr))
 	ctx := within(t, patience)
 	_, err := set(ctx, s, "/x", nil, -1)
-	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, errUnreachable)
 	require.ErrorContains(t, err, "left unanswered for 3s")
 	require.NoError(t, ctx.Err(), "it ended before its context did")
 	require.NotErrorIs(t, err, ErrOtherConnection)

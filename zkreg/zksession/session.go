@@ -4,11 +4,9 @@
 package zksession
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +19,7 @@ type Config struct {
 	Timeout time.Duration // session timeout to ask for
 	Auth    *Credentials  // digest user and password; nil: none
 	TLS     *tls.Config   // nil: plain; without a ServerName it is the configured host
-	// Unreachable is what the errors about the connection are; nil: ErrUnreachable.
+	// Unreachable is what the error of a call is that no server answered in time. It must be set.
 	Unreachable error
 }
 
@@ -80,7 +78,6 @@ func Open(cfg Config) (*Session, error) {
 
 // newSession returns the session of cfg that nothing connects yet.
 func newSession(cfg Config) *Session {
-	cfg.Servers, cfg.Unreachable = slices.Clone(cfg.Servers), cmp.Or(cfg.Unreachable, ErrUnreachable)
 	s := &Session{cfg: cfg, info: Info{State: Connecting, Since: time.Now(), Timeout: cfg.Timeout}}
 	s.changed = sync.NewCond(&s.mu)
 	s.ctx, s.cancel = context.WithCancel(context.Background())

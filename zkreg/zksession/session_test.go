@@ -3,6 +3,7 @@ package zksession
 import (
 	"cmp"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -37,10 +38,13 @@ func awaitFailure(t testing.TB, s *Session, server string) error {
 
 func disconnected(i Info) bool { return i.State == Disconnected }
 
+// errUnreachable is what a call of a test returns that no server answered in time.
+var errUnreachable = errors.New("unreachable")
+
 // openTest opens a session that is closed with the test.
 func openTest(t testing.TB, cfg Config) *Session {
 	t.Helper()
-	cfg.Timeout = cmp.Or(cfg.Timeout, usualTimeout)
+	cfg.Timeout, cfg.Unreachable = cmp.Or(cfg.Timeout, usualTimeout), errUnreachable
 	s, err := Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
@@ -62,6 +66,7 @@ func proxied(t testing.TB, cfg Config) (s *Session, line *zookeepertest.Proxy, r
 // unopened returns a session that is never connected.
 func unopened(t testing.TB, cfg Config) *Session {
 	t.Helper()
+	cfg.Unreachable = errUnreachable
 	s := newSession(cfg)
 	t.Cleanup(s.cancel)
 	return s
@@ -134,7 +139,7 @@ func TestCalls(t *testing.T) {
 	require.Equal(t, Info{State: Connected, Server: server.Addr(), ID: info.ID, Since: info.Since, Timeout: info.Timeout, Connects: 1}, info)
 }
 
-// TestErrorsAboutNodes come through as ZooKeeper has them, and are not ErrUnreachable. So do
+// TestErrorsAboutNodes come through as ZooKeeper has them, and are not errUnreachable. So do
 // those that the suite of package sessiontest draws.
 func TestErrorsAboutNodes(t *testing.T) {
 	t.Parallel()
@@ -159,7 +164,7 @@ func TestErrorsAboutNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := test.do()
 			require.ErrorIs(t, err, test.want)
-			require.NotErrorIs(t, err, ErrUnreachable)
+			require.NotErrorIs(t, err, errUnreachable)
 			require.NotErrorIs(t, err, ErrOtherConnection)
 		})
 	}
@@ -187,7 +192,7 @@ func TestMulti(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrNodeExists)
 	require.NotErrorIs(t, err, zk.ErrBadVersion)
 	require.ErrorContains(t, err, "create "+root)
-	require.NotErrorIs(t, err, ErrUnreachable)
+	require.NotErrorIs(t, err, errUnreachable)
 	require.Len(t, responses, 4)
 	requireData(t, s, root, "a") // none of it was done
 
@@ -199,7 +204,7 @@ func TestMulti(t *testing.T) {
 	_, err = s.Multi(ctx, 0, "nonsense")
 	require.ErrorIs(t, err, zk.ErrBadArguments)
 	_, err = s.Multi(within(t, 0), 0, &zk.DeleteRequest{Path: root})
-	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, errUnreachable)
 }
 
 // TestStates has every state that the package knows.

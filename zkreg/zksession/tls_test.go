@@ -42,7 +42,7 @@ func TestTLS(t *testing.T) {
 			require.ErrorContains(t, awaitFailure(t, s, test.server), test.wants)
 			require.Zero(t, s.Info().ID)
 			err := s.Sync(within(t, 0), "/")
-			require.ErrorIs(t, err, ErrUnreachable)
+			require.ErrorIs(t, err, errUnreachable)
 			require.ErrorContains(t, err, test.wants)
 		})
 	}
@@ -58,7 +58,7 @@ func TestTLS(t *testing.T) {
 		open.Pause(t)
 		s.Close()
 		hung := openTest(t, cfg) // in the handshake
-		require.ErrorIs(t, hung.Sync(within(t, 0), "/"), ErrUnreachable)
+		require.ErrorIs(t, hung.Sync(within(t, 0), "/"), errUnreachable)
 		hung.Close()
 		open.Resume(t)
 	})
