@@ -61,7 +61,7 @@ func TestEnsembleFailsUnderLoad(t *testing.T) {
 		return daemons[0].Logged("ZooKeeper: connected", addresses[leader]) + daemons[0].Logged("ZooKeeper: connected", addresses[other])
 	}
 	require.Zero(t, elsewhere())
-	require.True(t, daemons[0].hasLogged("ZooKeeper: connected", addresses[follower]))
+	daemons[0].awaitLog("ZooKeeper: connected", addresses[follower])
 	e.Servers[follower].Pause(t)
 	proxies[leader].Up(t)
 	proxies[other].Up(t)

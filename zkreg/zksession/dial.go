@@ -68,7 +68,7 @@ func (s *Session) failedLocked(server string, err error) error {
 	if s.ctx.Err() != nil {
 		return err
 	}
-	s.lostLocked()
+	s.turnLocked(Disconnected)
 	s.info.Failure = err
 	if errors.Is(err, zk.ErrAuthFailed) {
 		s.turnLocked(AuthFailed)

@@ -102,11 +102,9 @@ func (s *Session) observe(e zk.Event) {
 	case zk.StateHasSession: // and the server took the credentials: see wire.greet
 		s.turnLocked(Connected)
 	case zk.StateDisconnected:
-		s.lostLocked()
+		s.turnLocked(Disconnected)
 	case zk.StateExpired:
-		if s.info.ID != 0 {
-			s.turnLocked(Expired)
-		}
+		s.turnLocked(Expired)
 	default: // on the way to one of these
 	}
 }
@@ -185,9 +183,11 @@ func (s *Session) Info() Info {
 	return s.info
 }
 
-// turnLocked notes that the session is in state now. A closed one stays that.
+// turnLocked notes that the session is in state now. A closed one stays that; only a connected one
+// is disconnected, and only one that has an ID expires.
 func (s *Session) turnLocked(state State) {
-	if s.info.State == Closed || s.info.State == state {
+	if s.info.State == Closed || s.info.State == state ||
+		state == Disconnected && s.info.State != Connected || state == Expired && s.info.ID == 0 {
 		return
 	}
 	switch state { //nolint:exhaustive // the others change nothing else
@@ -202,11 +202,4 @@ func (s *Session) turnLocked(state State) {
 	}
 	s.info.State, s.info.Since = state, time.Now()
 	s.changed.Broadcast()
-}
-
-// lostLocked notes that no request can be sent any more over the connection that was open, if any.
-func (s *Session) lostLocked() {
-	if s.info.State == Connected {
-		s.turnLocked(Disconnected)
-	}
 }
