@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,21 +25,20 @@ type claim struct {
 	now   clock.Millis // on our clock
 	zkNow clock.Millis // on ZooKeeper's
 
-	tried    map[int64]bool
-	conflict bool           // another was faster than the last take
-	held     map[int64]bool // worker IDs that have an entry, and whether that is ours; nil before they were read
-	rnd      *rand.Rand     // by the session, so that each daemon draws others
-	counter  int64          // ZooKeeper's next number then
-	shared   bool           // with Java Leafs
-	next     clock.Millis   // when the next piece ends; 0: unknown
+	held    map[int64]bool // worker IDs that have an entry, and whether one that isn't ours
+	counter int64          // ZooKeeper's next number then
+	shared  bool           // with Java Leafs
+	astray  []int64        // worker IDs of hints behind which none is released
+	rnd     *rand.Rand     // by the session, so that each daemon draws others
+	next    clock.Millis   // when the next piece ends; 0: unknown
 }
 
 // Claim implements worker.Registry. It tries our own entry; one that was released, drawn from
-// the hints; ZooKeeper's next number; one without an entry; and one after the end of its piece. A
-// worker ID is tried once. Where Java Leafs share the tree it takes none of the latter two, since
-// ZooKeeper's counter is all that they go by, and never 0, which they take without asking.
+// the hints; ZooKeeper's next number; one without an entry; and one after the end of its piece. Where
+// Java Leafs share the tree it takes none of the latter two, since ZooKeeper's counter is all that they
+// go by, and never 0, which they take without asking.
 func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Record, now clock.Millis) (worker.Snapshot, error) {
-	c := &claim{Registry: r, s: s, me: me, now: now, tried: map[int64]bool{}, shared: r.forever != usualForever(r.root)}
+	c := &claim{Registry: r, s: s, me: me, now: now, shared: r.forever != usualForever(r.root)}
 	c.rnd = rand.New(rand.NewPCG(uint64(r.session.Info().ID), 0)) //nolint:gosec // it is no secret
 	var err error
 	if c.zkNow, err = r.zkNow(ctx); err != nil {
@@ -46,14 +46,12 @@ func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Recor
 	}
 	if min(c.zkNow, now) < s.Root.Floor { // root-floor; ours may be behind ZooKeeper's
 		return s, fmt.Errorf("%w: ZooKeeper lost data, and cluster %s gives out no worker ID before %s, by ZooKeeper's clock and this machine's: daemons that had one may be away, and go on by their files until then. "+
-			"Once each of them is back or gone for good: %s", worker.ErrNoCluster, s.Root.Cluster, s.Root.Floor, r.cfg.command("open"))
+			"Once each of them is back or gone for good: leafd cluster open", worker.ErrNoCluster, s.Root.Cluster, s.Root.Floor)
 	}
-	if e := s.Entry; e != nil && e.Instance == me.Instance {
-		if done, err := c.take(ctx, e.WorkerID, e); done || err != nil {
-			return c.s, err
-		}
+	if err := c.list(ctx); err != nil {
+		return s, err
 	}
-	for _, draw := range []func(context.Context) (bool, error){c.released, c.sequential, c.rest} {
+	for _, draw := range []func(context.Context) (bool, error){c.own, c.released, c.sequential, c.rest} {
 		if done, err := draw(ctx); done || err != nil {
 			return c.s, err
 		}
@@ -61,18 +59,100 @@ func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Recor
 	return s, &worker.ExhaustedError{Highest: r.cfg.Layout.MaxWorker(), Entries: len(c.held), Next: c.next, Shared: c.shared}
 }
 
-// take claims a worker ID as its entry is, nil for none, where we may: false where we may not, or
-// another was faster.
-func (c *claim) take(ctx context.Context, workerID int64, e *worker.Entry) (bool, error) {
-	if workerID == 0 && c.held == nil { // is it shared?
-		if err := c.list(ctx); err != nil {
-			return false, err
+// list reads the names of all entries.
+func (c *claim) list(ctx context.Context) error {
+	names, stat, err := c.readNames(ctx)
+	if err != nil || stat == nil {
+		return cmp.Or(err, fmt.Errorf("%w: %s is gone", worker.ErrChanged, c.forever))
+	}
+	c.held, c.counter = map[int64]bool{}, counterOf(stat)
+	for _, name := range names {
+		c.held[name.workerID] = c.held[name.workerID] || !name.isOurs()
+		c.shared = c.shared || !name.isOurs()
+	}
+	return nil
+}
+
+// barred tells of a worker ID that is never ours to take, whatever our entry says.
+func (c *claim) barred(workerID int64) bool {
+	return workerID > c.cfg.Layout.MaxWorker() || c.held[workerID] || workerID == 0 && c.shared
+}
+
+// own takes our own entry.
+func (c *claim) own(ctx context.Context) (bool, error) {
+	return c.among(ctx, false, func(context.Context) (own []int64, _ error) {
+		if e := c.s.Entry; e != nil && e.Instance == c.me.Instance {
+			own = []int64{e.WorkerID}
+		}
+		return own, nil
+	})
+}
+
+// released takes one that was given back, drawn among the hints. Hints that lead nowhere are mostly about
+// to be removed, by the daemon that took the worker ID: the one that finds no other removes them.
+func (c *claim) released(ctx context.Context) (bool, error) {
+	done, err := c.among(ctx, true, func(ctx context.Context) ([]int64, error) {
+		hints, _, err := c.children(ctx, c.Registry.released)
+		return c.draw(hints), err
+	})
+	for _, workerID := range c.astray {
+		if !done && err == nil {
+			c.unhint(ctx, workerID)
 		}
 	}
-	tried := c.tried[workerID]
-	c.tried[workerID], c.conflict = true, false
-	ours, held := c.held[workerID]
-	if tried || workerID > c.cfg.Layout.MaxWorker() || held && !ours || workerID == 0 && c.shared {
+	return done, err
+}
+
+// rest takes a number without an entry; or else one past its limit, by our clock and
+// ZooKeeper's, a claim that was given up, or a released one without a hint: in random order.
+func (c *claim) rest(ctx context.Context) (bool, error) {
+	return c.among(ctx, false, func(ctx context.Context) ([]int64, error) {
+		err := c.list(ctx)
+		var free, held []int64
+		for _, id := range c.rnd.Perm(int(c.cfg.Layout.MaxWorker()) + 1) {
+			if _, ok := c.held[int64(id)]; ok {
+				held = append(held, int64(id))
+			} else if !c.shared {
+				free = append(free, int64(id))
+			}
+		}
+		return slices.Concat(free, held), err
+	})
+}
+
+// among takes one of those that list returns, in that order, each of which is tried once. Where another
+// was faster they are listed again: of a thousand at once each then finds another one in a few tries.
+func (c *claim) among(ctx context.Context, hinted bool, list func(context.Context) ([]int64, error)) (bool, error) {
+	tried := map[int64]bool{}
+	all, err := list(ctx)
+	for err == nil && len(all) > 0 {
+		workerID := all[0]
+		if all = all[1:]; tried[workerID] {
+			continue
+		}
+		tried[workerID] = true
+		switch done, failed := c.take(ctx, workerID, hinted); {
+		case errors.Is(failed, errTaken): // where all has changed, all has to be looked at again
+			all, err = list(ctx)
+		case done || failed != nil:
+			return done, failed
+		}
+	}
+	return false, err
+}
+
+// take claims a worker ID as its entry is, where we may. errTaken where another was faster, as is
+// mostly so where a hint leads nowhere.
+func (c *claim) take(ctx context.Context, workerID int64, hinted bool) (bool, error) {
+	e, err := c.readEntry(ctx, workerID)
+	released := e != nil && e.State == worker.StateReleased
+	switch {
+	case err != nil && !errors.Is(err, worker.ErrDamaged): // a damaged one is in no state in which it can be taken
+		return false, err
+	case hinted && !released:
+		c.astray = append(c.astray, workerID)
+		return false, errTaken
+	case c.barred(workerID), c.shared && !released && (e == nil || e.Instance != c.me.Instance):
 		return false, nil
 	}
 	if e != nil {
@@ -89,87 +169,19 @@ func (c *claim) take(ctx context.Context, workerID int64, e *worker.Entry) (bool
 		return false, nil
 	}
 	s.Entry = e
-	s, err := c.Write(ctx, s, me, worker.StateClaiming)
-	switch {
-	case errors.Is(err, errTaken): // where all has changed, all has to be looked at again
-		c.conflict = true
-		return false, nil
-	case err != nil:
+	if s, err = c.Write(ctx, s, me, worker.StateClaiming); err != nil {
 		return false, err
-	case e != nil && e.State == worker.StateReleased:
-		_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1)) // nothing rests on a hint
+	}
+	if released {
+		c.unhint(ctx, workerID)
 	}
 	c.s = s
 	return true, nil
 }
 
-// released takes one that was given back, drawn among the hints.
-func (c *claim) released(ctx context.Context) (bool, error) {
-	return c.among(ctx, true, func() ([]int64, error) {
-		hints, _, err := c.children(ctx, c.Registry.released)
-		return c.draw(hints), err
-	})
-}
-
-// rest takes a number without an entry; or else one past its limit, by our clock and
-// ZooKeeper's, a claim that was given up, or a released one without a hint: in random order.
-func (c *claim) rest(ctx context.Context) (bool, error) {
-	return c.among(ctx, false, func() ([]int64, error) {
-		if err := c.list(ctx); err != nil {
-			return nil, err
-		}
-		var free, held []int64
-		for _, id := range c.rnd.Perm(int(c.cfg.Layout.MaxWorker()) + 1) {
-			if _, ok := c.held[int64(id)]; ok {
-				held = append(held, int64(id))
-			} else if !c.shared {
-				free = append(free, int64(id))
-			}
-		}
-		return slices.Concat(free, held), nil
-	})
-}
-
-// among takes one of those that list returns, in that order. After a conflict they are listed
-// again: of a thousand at once each then finds another one in a few tries. Hints that lead nowhere
-// are mostly about to be removed, by the daemon that took the worker ID: the one that finds no
-// other removes them.
-func (c *claim) among(ctx context.Context, hinted bool, list func() ([]int64, error)) (bool, error) {
-	astray := map[int64]bool{}
-	for again := true; again; {
-		all, err := list()
-		if err != nil {
-			return false, err
-		}
-		again = false
-		for _, workerID := range all {
-			if astray[workerID] || c.tried[workerID] {
-				continue
-			}
-			e, err := c.readEntry(ctx, workerID)
-			if err != nil && !errors.Is(err, worker.ErrDamaged) {
-				return false, err
-			}
-			released := e != nil && e.State == worker.StateReleased
-			if hinted && !released {
-				astray[workerID], again = true, true // others are at it, too
-				break
-			}
-			if err != nil || c.shared && !released {
-				continue
-			}
-			if done, err := c.take(ctx, workerID, e); done || err != nil {
-				return done, err
-			}
-			if again = c.conflict; again {
-				break
-			}
-		}
-	}
-	for workerID := range astray {
-		_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1))
-	}
-	return false, nil
+// unhint removes a hint, on which nothing rests.
+func (c *claim) unhint(ctx context.Context, workerID int64) {
+	_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1))
 }
 
 // draw returns the worker IDs of hints in random order, but for one that comes first: ZooKeeper
@@ -191,66 +203,35 @@ func (c *claim) draw(hints []string) []int64 {
 	return all
 }
 
-// list reads the names of all entries.
-func (c *claim) list(ctx context.Context) error {
-	names, stat, err := c.readNames(ctx)
-	if err != nil {
-		return err
-	}
-	if stat == nil {
-		return fmt.Errorf("%w: %s is gone", worker.ErrChanged, c.forever)
-	}
-	c.held, c.counter = map[int64]bool{}, counterOf(stat)
-	for _, name := range names {
-		ours, held := c.held[name.workerID]
-		c.held[name.workerID] = name.isOurs() && (ours || !held)
-		c.shared = c.shared || !name.isOurs()
-	}
-	return nil
-}
-
 // sequential takes ZooKeeper's next number, unless that is beyond the layout.
 func (c *claim) sequential(ctx context.Context) (bool, error) {
-	if err := c.list(ctx); err != nil {
-		return false, err
-	}
 	me := c.me
-	if me.Floor = c.me.FloorOn(*c.s.Root, nil); me.Floor > c.now {
-		return false, nil
-	}
+	me.Floor = c.s.Root.Floor
 	me.Limit = me.Floor
-	d := c.dataOf(me, worker.StateClaiming)
-	for ; c.counter <= c.cfg.Layout.MaxWorker(); c.counter++ {
-		responses, err := c.change(ctx, c.s, check(c.root, c.s.Root.Stat.Version), createNode(c.forever+"/"+ours, encode(d), zk.FlagSequence))
-		if errors.Is(err, errTaken) { // a path made by hand holds the counter
-			if !c.shared {
-				return false, nil
-			}
-			if _, err := c.session.Multi(ctx, 0, c.spendCounter(1)...); err != nil && !isConflict(err) {
-				return false, err
-			}
+	payload := encode(c.dataOf(me, worker.StateClaiming))
+	for number := c.counter; number <= c.cfg.Layout.MaxWorker(); number++ {
+		responses, err := c.change(ctx, c.s, check(c.root, c.s.Root.Stat.Version), createNode(c.forever+"/"+ours, payload, zk.FlagSequence))
+		switch {
+		case errors.Is(err, errTaken) && !c.shared: // a path made by hand holds the counter
+			return false, nil
+		case errors.Is(err, errTaken):
+			_, _ = c.session.Multi(ctx, 0, c.spendCounter(1)...)
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return false, err
 		}
-		name, ok := parseName(path.Base(responses[1].String))
-		c.tried[name.workerID] = true
-		ours, held := c.held[name.workerID]
-		if !ok || name.workerID > c.cfg.Layout.MaxWorker() || held && !ours || name.workerID == 0 && c.shared {
-			if _, err := c.session.Multi(ctx, 0, deleteNode(responses[1].String, 0)); err != nil && !isConflict(err) {
+		p := responses[1].String
+		name, _ := parseName(path.Base(p))
+		if number = name.workerID; c.barred(number) {
+			if _, err := c.session.Multi(ctx, 0, deleteNode(p, 0)); err != nil && !isConflict(err) {
 				return false, err
 			}
 			continue
 		}
-		e, err := c.readEntry(ctx, name.workerID) // no answer to a create has its Stat
-		if d.WorkerID = name.workerID; e != nil {
-			d.Stat = e.Stat
+		c.s.Entry, err = c.readEntry(ctx, number) // no answer to a create has its Stat
+		if e := c.s.Entry; err == nil && (e == nil || e.Owner != me.Current.Owner) {
+			err = fmt.Errorf("%w: %s was written by another at once", worker.ErrChanged, p)
 		}
-		if err == nil && (e == nil || *e != d) {
-			err = fmt.Errorf("%w: %s was written by another at once", worker.ErrChanged, responses[1].String)
-		}
-		c.s.Entry = e
 		return err == nil, err
 	}
 	return false, nil
