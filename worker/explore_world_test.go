@@ -862,7 +862,7 @@ func (w *world) losing(s *state, emit func(e event, to *state, wrong string)) {
 // makes tells whether the root stands and names its parent.
 func (w *world) makes(s *state) bool {
 	status, err := w.directory(s).Status(context.Background())
-	return err == nil && status.Parent == zkreg.ParentRecorded
+	return err == nil && status.Parent != 0 && status.Parent == status.Root.Parent
 }
 
 // knows tells whether directory f finds out that ZooKeeper was set back.
@@ -888,7 +888,7 @@ func (w *world) knows(s *state, f int) bool {
 // is not as the entries show it, is dead.
 func (w *world) opening(s *state, e event, emit func(e event, to *state, wrong string)) {
 	status, err := w.directory(s).Status(context.Background())
-	if err != nil || status.Parent != zkreg.ParentRecorded || status.Floor <= at(s.tick+int64(e.zc)+apart)+1 {
+	if err != nil || status.Parent == 0 || status.Parent != status.Root.Parent || status.Floor <= at(s.tick+int64(e.zc)+apart)+1 {
 		return
 	}
 	to := s.clone(e.zc)

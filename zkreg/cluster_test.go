@@ -91,19 +91,20 @@ func TestRootIsCompleted(t *testing.T) {
 			cfg := daemonConfig(server, server.NewRoot(t)+"/leaf", "a")
 			r := openRegistry(t, cfg)
 			forever := cfg.Root + "/leaf_forever"
-			begun := r.newRoot(cfg.Layout, "c", DefaultLongestLease)
+			begun := r.newRoot("c", DefaultLongestLease)
 			begun.LongestSessionMS = 20_000
 			put(t, conn, cfg.Root, encode(begun))
 			if tt.parent {
 				ensurePath(t, conn, forever)
-				require.Equal(t, ParentUnrecorded, statusOf(t, cfg).Parent)
+				require.Zero(t, statusOf(t, cfg).Root.Parent)
+				require.NotZero(t, statusOf(t, cfg).Parent)
 			} else {
 				s, do := decided(t, r, fresh(r))
 				require.Equal(t, worker.Await, do)
 				err := r.FixRoot(bounded(t, patience), s, fresh(r), do)
 				require.ErrorIs(t, err, worker.ErrNoCluster)
 				require.ErrorContains(t, err, "leafd cluster init")
-				require.Equal(t, ParentAbsent, statusOf(t, cfg).Parent)
+				require.Zero(t, statusOf(t, cfg).Parent)
 			}
 			_, before, err := conn.Get(cfg.Root)
 			require.NoError(t, err)
@@ -167,7 +168,7 @@ func TestRootLostAlone(t *testing.T) {
 	require.Equal(t, []any{me.Cluster, 1.}, []any{root["cluster"], root["losses"]})
 
 	// Another layout's root in its place is none of ours.
-	other := r.newRoot(cfg.Layout, me.Cluster, DefaultLongestLease)
+	other := r.newRoot(me.Cluster, DefaultLongestLease)
 	other.Epoch = 1
 	_, err := conn.Set(base+"/leaf", encode(other), -1)
 	require.NoError(t, err)
@@ -188,7 +189,7 @@ func TestLossReckonsWithTheGreatestThreshold(t *testing.T) {
 	s, err := d.Recover(bounded(t, patience))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, s.Floor, before.Add(168*time.Hour+2*worker.DefaultClockThreshold))
-	require.Equal(t, []any{ParentRecorded, int64(1)}, []any{s.Parent, s.Losses})
+	require.Equal(t, []any{s.Root.Parent, int64(1)}, []any{s.Parent, s.Losses})
 	cfg.Threshold = 30 * time.Second
 	s, err = directory(t, cfg).Recover(bounded(t, patience))
 	require.NoError(t, err)

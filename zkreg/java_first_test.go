@@ -49,7 +49,7 @@ func TestCounterOfAParentThatAJavaLeafMade(t *testing.T) {
 			s, err := d.Open(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, int64(1), s.Losses)
-			require.Equal(t, zkreg.ParentRecorded, s.Parent)
+			require.Equal(t, s.Root.Parent, s.Parent)
 			if !shared {
 				require.Equal(t, "0000000001", next())
 				return

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -40,52 +38,64 @@ func statOf(s *zk.Stat) worker.Stat {
 }
 
 // FixRoot implements worker.Registry.
-func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) (err error) {
-	lost := do == worker.MakeRoot || do == worker.NoteLoss
-	d := r.newRoot(r.cfg.Layout, me.Cluster, me.LongestLease)
-	d.Losses, d.LongestSessionMS = me.Losses, me.LongestSession.Milliseconds()
-	if s.Root != nil {
-		d = *s.Root
-	}
-	if lost {
-		if err := r.note(ctx, &d, me.Losses); err != nil {
-			return err
-		}
-	}
-	switch do {
-	case worker.MakeRoot:
-		err = r.makeRoot(ctx, d, s)
-	case worker.Repair:
-		lost, err = d.Parent != 0, r.repair(ctx, s)
-	case worker.NoteLoss:
-		err = r.setRoot(ctx, d, s)
-	case worker.RaiseSession:
+func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) error {
+	switch {
+	case do == worker.MakeRoot:
+		d := r.newRoot(me.Cluster, me.LongestLease)
+		d.LongestSessionMS = me.LongestSession.Milliseconds()
+		return r.lose(ctx, d, s, me)
+	case do == worker.Repair:
+		return r.repair(ctx, s, me)
+	case do == worker.NoteLoss:
+		return r.lose(ctx, *s.Root, s, me)
+	case do == worker.RaiseSession:
+		d := *s.Root
 		d.LongestSessionMS = max(d.LongestSessionMS, s.Granted.Milliseconds())
-		err = r.setRoot(ctx, d, s)
+		return r.setRoot(ctx, d, s)
+	case s.Root == nil:
+		return r.absent()
 	default:
-		if s.Root == nil {
-			return r.absent()
-		}
-		return fmt.Errorf("%w: the root %s stands, and %s is not made yet: finish it with: %s", worker.ErrNoCluster, r.root, r.forever, r.cfg.command("init"))
+		return fmt.Errorf("%w: the root %s stands, and %s is not made yet: leafd cluster init finishes it", worker.ErrNoCluster, r.root, r.forever)
 	}
-	if lost && err == nil { // once a loss: a daemon that comes later knows only those that are back
-		r.remember(ctx, me.Peers)
+}
+
+// lose notes a loss in d, which is the root of s or will be the root, and makes it name no parent where
+// that is another one. It keeps the addresses that the daemon of me, which notes it, knew of others, so
+// that an operator sees which are not back: one that comes later knows only those that are. Nothing rests
+// on these.
+func (t tree) lose(ctx context.Context, d worker.Root, s worker.Snapshot, me worker.Record) error {
+	if d.Parent != s.Parent {
+		d.Parent = 0
+	}
+	d.Losses = max(d.Losses, me.Losses)
+	if err := t.note(ctx, &d); err != nil {
+		return err
+	}
+	err := t.setRoot(ctx, d, s)
+	if err == nil && len(me.Peers) > 0 && t.ensure(ctx, t.temporary) == nil {
+		_, _ = t.session.Multi(ctx, 0, setData(t.temporary, encode(me.Peers), -1))
 	}
 	return err
 }
 
-// remember keeps the addresses that the daemon that notes a loss knew of others, so that an operator
-// sees which are not back. Nothing rests on it.
-func (t tree) remember(ctx context.Context, peers []string) {
-	if len(peers) > 0 && t.ensure(ctx, t.temporary) == nil {
-		_, _ = t.session.Multi(ctx, 0, setData(t.temporary, encode(peers), -1))
-	}
-}
-
-// setRoot makes the root d where it is as s shows it, and does more in the same transaction.
+// setRoot makes the root d where it is as s shows it, and does more in the same transaction. Where s shows
+// none it is made, or filled where it is empty: made as another's parent, by hand perhaps.
 // worker.ErrChanged.
 func (t tree) setRoot(ctx context.Context, d worker.Root, s worker.Snapshot, more ...any) error {
-	_, err := t.change(ctx, s, append([]any{setData(t.root, encode(d), s.Root.Stat.Version)}, more...)...)
+	if s.Root == nil {
+		if err := t.ensure(ctx, append(parents(t.root), t.root)...); err != nil {
+			return err
+		}
+		data, stat, err := t.read(ctx, t.root)
+		switch {
+		case err != nil:
+			return err
+		case stat == nil || len(data) > 0:
+			return fmt.Errorf("%w: %s is gone, or stands", worker.ErrChanged, t.root)
+		}
+		d.Stat = statOf(stat)
+	}
+	_, err := t.change(ctx, s, append([]any{setData(t.root, encode(d), d.Stat.Version)}, more...)...)
 	return err
 }
 
@@ -111,29 +121,24 @@ func (t tree) change(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.M
 // repair does the next step towards a root that names its parent. A parent that is gone, or
 // another one, is a loss; it is noted first (loss-raises-floor). One that is made again has the counter
 // beyond the Java Leafs' worker IDs, and so has one that a Java Leaf made.
-func (t tree) repair(ctx context.Context, s worker.Snapshot) error {
+func (t tree) repair(ctx context.Context, s worker.Snapshot, me worker.Record) error {
 	d := *s.Root
+	if d.Parent != 0 {
+		return t.lose(ctx, d, s, me)
+	}
+	if err := t.ensure(ctx, append(parents(t.forever), t.released, t.temporary)...); err != nil {
+		return err
+	}
 	var counter []any
 	if d.Losses > 0 && t.forever != usualForever(t.root) {
 		counter = t.spendCounter(javaIDs)
 	}
-	switch {
-	case d.Parent != 0:
-		if err := t.note(ctx, &d, 0); err != nil {
-			return err
-		}
-		d.Parent = 0
-		return t.setRoot(ctx, d, s)
-	case s.Parent == 0:
-		if err := t.ensure(ctx, append([]string{t.released}, parents(t.forever)...)...); err != nil {
-			return err
-		}
-		_, err := t.change(ctx, s, append([]any{check(t.root, s.Root.Stat.Version), createNode(t.forever, nil, 0)}, counter...)...)
+	if s.Parent == 0 {
+		_, err := t.change(ctx, s, append([]any{check(t.root, d.Stat.Version), createNode(t.forever, nil, 0)}, counter...)...)
 		return err
-	default:
-		d.Parent = s.Parent
-		return t.setRoot(ctx, d, s, counter...)
 	}
+	d.Parent = s.Parent
+	return t.setRoot(ctx, d, s, counter...)
 }
 
 // counterOf is the number that the next sequential node below stat's gets; see FACTS in
@@ -154,13 +159,13 @@ func (t tree) spendCounter(n int) []any {
 	return ops
 }
 
-// note notes a loss in d, of which a daemon has seen so many before.
-func (t tree) note(ctx context.Context, d *worker.Root, seen int64) error {
+// note notes a loss in d.
+func (t tree) note(ctx context.Context, d *worker.Root) error {
 	now, err := t.zkNow(ctx)
 	if err != nil {
 		return err
 	}
-	d.Losses, d.LostAt = max(d.Losses, seen)+1, now
+	d.Losses, d.LostAt = d.Losses+1, now
 	// The daemon that was lost may have a greater threshold than the one that notes it.
 	margin := max(t.cfg.margin(), Config{}.margin())
 	d.Floor = max(d.Floor, now.Add(d.LongestLease()+margin))
@@ -183,28 +188,11 @@ func (t tree) zkNow(ctx context.Context) (clock.Millis, error) {
 }
 
 // newRoot is the root of a cluster that has lost nothing, and has no parent yet.
-func (t tree) newRoot(layout snowflake.Layout, cluster string, longest time.Duration) worker.Root {
+func (t tree) newRoot(cluster string, longest time.Duration) worker.Root {
 	return worker.Root{
-		Cluster: cluster, Epoch: layout.Epoch, Layout: layout.String(), Forever: t.forever,
+		Cluster: cluster, Epoch: t.cfg.Layout.Epoch, Layout: t.cfg.Layout.String(), Forever: t.forever,
 		LongestLeaseMS: longest.Milliseconds(), LongestSessionMS: DefaultSessionTimeout.Milliseconds(),
 	}
-}
-
-// makeRoot makes the root, or fills one that is empty: made as another's parent, by hand
-// perhaps. worker.ErrChanged where it stands by now.
-func (t tree) makeRoot(ctx context.Context, d worker.Root, s worker.Snapshot) error {
-	if err := t.ensure(ctx, append(parents(t.root), t.root)...); err != nil {
-		return err
-	}
-	data, stat, err := t.read(ctx, t.root)
-	switch {
-	case err != nil:
-		return err
-	case stat == nil || len(data) > 0:
-		return fmt.Errorf("%w: %s is gone, or stands", worker.ErrChanged, t.root)
-	}
-	_, err = t.change(ctx, s, setData(t.root, encode(d), stat.Version))
-	return err
 }
 
 // ensure creates those of all that are missing, empty. It looks first: what is
@@ -220,18 +208,6 @@ func (t tree) ensure(ctx context.Context, all ...string) error {
 		}
 	}
 	return nil
-}
-
-// command is a cluster command for the cluster of c, as an operator types it.
-func (c Config) command(verb string) string {
-	command := "leafd cluster " + verb + " --zk " + strings.Join(c.Servers, ",") + " --zk-root " + cmp.Or(c.Root, DefaultRoot)
-	if c.ForeverPath != "" {
-		command += " --zk-forever-path " + c.ForeverPath
-	}
-	if usual := snowflake.DefaultLayout(); verb == "init" && c.Layout != usual {
-		command += fmt.Sprintf(" --layout %s --epoch %d", c.Layout, c.Layout.Epoch)
-	}
-	return command
 }
 
 // InitResult is what Init found and did.
@@ -263,18 +239,16 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 		case s.Root == nil && !fresh:
 			return "", d.absent()
 		case s.Root == nil:
-			if err = d.makeRoot(ctx, d.newRoot(d.cfg.Layout, uuid.NewString(), longest), s); err == nil {
+			if err = t.setRoot(ctx, t.newRoot(uuid.NewString(), longest), s); err == nil {
 				result = InitMade
 			}
 		case d.cfg.differs(d.paths, *s.Root) != "":
 			return "", errors.New("a cluster stands, of other daemons: " + d.cfg.differs(d.paths, *s.Root))
 		case s.Root.Parent == 0: // it is being made, or made again
 			result = cmp.Or(result, InitFinished)
-			err = t.repair(ctx, s)
-		case result == "":
-			return InitStands, nil
+			err = t.repair(ctx, s, worker.Record{})
 		default:
-			return result, d.ensure(ctx, d.temporary, d.released)
+			return cmp.Or(result, InitStands), nil
 		}
 		if err != nil && !errors.Is(err, worker.ErrChanged) {
 			return "", err
@@ -287,18 +261,16 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 // (loss-raises-floor). In a tree that Java Leafs share, it keeps them from all numbers that they have not
 // got. worker.ErrNoCluster, worker.ErrDamaged.
 func (d *Directory) Recover(ctx context.Context) (Status, error) {
-	return d.rewriteRoot(ctx, func(t tree, s worker.Snapshot, data *worker.Root) error {
+	return d.rewriteRoot(ctx, func(t tree, data *worker.Root) (counter []any, err error) {
 		names, stat, err := t.readNames(ctx)
 		if err != nil || stat == nil {
-			return cmp.Or(err, fmt.Errorf("%w: %s is gone", worker.ErrChanged, t.forever))
+			return nil, cmp.Or(err, fmt.Errorf("%w: %s is gone", worker.ErrChanged, t.forever))
 		}
 		shared := t.forever != usualForever(t.root) || slices.ContainsFunc(names, func(name entryName) bool { return !name.isOurs() })
 		if shared && counterOf(stat) < javaIDs {
-			if _, err := t.change(ctx, s, append([]any{check(t.root, s.Root.Stat.Version)}, t.spendCounter(javaIDs)...)...); err != nil {
-				return err
-			}
+			counter = t.spendCounter(javaIDs)
 		}
-		return t.note(ctx, data, 0)
+		return counter, t.note(ctx, data)
 	})
 }
 
@@ -306,25 +278,27 @@ func (d *Directory) Recover(ctx context.Context) (Status, error) {
 // the operator that every daemon that had one is back, or dead and never starts again.
 // worker.ErrNoCluster, worker.ErrDamaged.
 func (d *Directory) Open(ctx context.Context) (Status, error) {
-	return d.rewriteRoot(ctx, func(t tree, _ worker.Snapshot, data *worker.Root) error {
+	return d.rewriteRoot(ctx, func(t tree, data *worker.Root) ([]any, error) {
 		now, err := t.zkNow(ctx)
 		data.Floor = min(data.Floor, now.Add(d.cfg.margin()+time.Millisecond))
-		return err
+		return nil, err
 	})
 }
 
-// rewriteRoot changes the root, once it names its parent.
-func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, worker.Snapshot, *worker.Root) error) (Status, error) {
+// rewriteRoot changes the root, once it names its parent, and does what change returns in the same
+// transaction.
+func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, *worker.Root) ([]any, error)) (Status, error) {
 	for {
 		s, t, err := d.stands(ctx)
 		if err != nil {
 			return Status{}, err
 		}
+		var more []any
 		root := *s.Root
-		if s.Root.Parent == 0 || s.Root.Parent != s.Parent {
-			err = t.repair(ctx, s)
-		} else if err = change(t, s, &root); err == nil {
-			if err = t.setRoot(ctx, root, s); err == nil {
+		if root.Parent == 0 || root.Parent != s.Parent {
+			err = t.repair(ctx, s, worker.Record{})
+		} else if more, err = change(t, &root); err == nil {
+			if err = t.setRoot(ctx, root, s, more...); err == nil {
 				return d.Status(ctx)
 			}
 		}
@@ -334,21 +308,11 @@ func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, worker.Sn
 	}
 }
 
-// ParentState is what became of the parent of the entries.
-type ParentState string
-
-// States of the parent.
-const (
-	ParentRecorded   ParentState = "recorded"     // it is the one that the root has recorded
-	ParentUnrecorded ParentState = "not_recorded" // the root has recorded none: a daemon's start, or Init, does it
-	ParentAbsent     ParentState = "absent"       // it is gone, with all entries
-	ParentOther      ParentState = "other"        // it was removed and made again
-)
-
-// Status is what stands in a root, and below it.
+// Status is what stands in a root, and below it. The parent is as it should be where it is the one that the
+// root has recorded.
 type Status struct {
 	*worker.Root
-	Parent  ParentState // Root.Parent is as recorded
+	Parent  int64 // czxid of the entries' parent, 0 for none; Root.Parent is as recorded
 	Entries int
 	Live    int
 	Known   []string // addresses of the peers that the daemon knew which noted the last loss
@@ -361,23 +325,9 @@ func (d *Directory) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	names, _, err := t.readNames(ctx)
-	if err != nil {
-		return Status{}, err
-	}
-	live, _, err := t.readLive(ctx)
-	if err != nil {
-		return Status{}, err
-	}
-	known, _, err := t.read(ctx, t.temporary)
-	s := Status{Root: seen.Root, Parent: ParentOther, Entries: len(names), Live: len(live)}
+	live, _, errLive := t.readLive(ctx)
+	known, _, errKnown := t.read(ctx, t.temporary)
+	s := Status{Root: seen.Root, Parent: seen.Parent, Entries: len(names), Live: len(live)}
 	_ = json.Unmarshal(known, &s.Known) // nothing rests on it
-	switch {
-	case seen.Parent == 0:
-		s.Parent = ParentAbsent
-	case seen.Parent == s.Root.Parent:
-		s.Parent = ParentRecorded
-	case s.Root.Parent == 0:
-		s.Parent = ParentUnrecorded
-	}
-	return s, err
+	return s, cmp.Or(err, errLive, errKnown)
 }

@@ -59,7 +59,7 @@ func TestServeWithoutACluster(t *testing.T) {
 	o.remove(o.forever)
 	hasty = c.machine(append(frequent(), "--startup-timeout", "5s")...).start()
 	hasty.exits(cli.ExitFailure)
-	open := fmt.Sprintf("leafd cluster open --zk %s --zk-root %s", c.servers[0], c.root)
+	const open = "gone for good: leafd cluster open"
 	require.Contains(t, hasty.Log(), open)
 	require.Empty(t, o.entries())
 	late := c.machine(frequent()...).start()
@@ -143,7 +143,7 @@ func TestClusterInitAndStatus(t *testing.T) {
 	got := clitest.FromJSON[cli.ClusterJSON](t, c.onMachine(m, "cluster", "status", "-o", "json").OK(t))
 	require.Equal(t, cli.ClusterJSON{
 		Root: c.root, Cluster: made.Cluster, Layout: "41+10+12", Epoch: 1288834974657, Forever: c.root + "/leaf_forever",
-		ParentCzxid: o.must(o.forever).created, Parent: zkreg.ParentRecorded, LongestLeaseMS: 604800000, LongestSessMS: 6000, Entries: 1, Live: 1,
+		ParentCzxid: o.must(o.forever).created, Parent: "recorded", LongestLeaseMS: 604800000, LongestSessMS: 6000, Entries: 1, Live: 1,
 	}, got)
 	require.Equal(t, cli.ExitOK, l.stop())
 }
@@ -168,7 +168,7 @@ func TestClusterInitCutShort(t *testing.T) {
 			}
 			c.init()
 			got := clitest.FromJSON[cli.ClusterJSON](t, c.onMachine(newMachine(t), "cluster", "status", "-o", "json").OK(t))
-			require.Equal(t, zkreg.ParentRecorded, got.Parent, "%d %s", write, name)
+			require.Equal(t, "recorded", got.Parent, "%d %s", write, name)
 			require.Zero(t, got.Losses)
 		}
 	}
@@ -201,7 +201,7 @@ func TestNewcomerBeforeTheSurvivors(t *testing.T) {
 	survivors[0].awaitAlarm(codeDataLost, 1)
 	look := c.tree(s)
 	require.Equal(t, was, look.cluster())
-	fresh.awaitLog("gives out no worker ID before", "leafd cluster open --zk "+s.Addr()+" --zk-root /leaf")
+	fresh.awaitLog("gives out no worker ID before", "gone for good: leafd cluster open")
 	newcomer.passes(granted + 12*time.Second) // it would have settled
 	require.Empty(t, look.entries(newcomer.addr))
 	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
@@ -252,7 +252,7 @@ func TestEntriesRemovedUnderLoad(t *testing.T) {
 		newcomer := c.host(brisk()...)
 		newcomer.settle = 5 * time.Second
 		fresh := newcomer.start()
-		fresh.awaitLog("gives out no worker ID before", "leafd cluster open")
+		fresh.awaitLog("gives out no worker ID before", "gone for good: leafd cluster open")
 		require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
 		for _, l := range daemons {
 			l.signal(syscall.SIGCONT)

@@ -298,7 +298,7 @@ func (s *startCell) requireStart(want started) {
 	}
 	l := s.m.start(args...)
 	if want.opened {
-		l.awaitLog("leafd cluster open --zk " + s.c.servers[0] + " --zk-root " + s.c.root)
+		l.awaitLog("gone for good: leafd cluster open")
 		require.Equal(t, "starting", l.mustGet("/readyz").code())
 		s.c.onMachine(newMachine(t), "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t)
 	}

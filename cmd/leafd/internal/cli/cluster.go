@@ -28,20 +28,20 @@ one, or where all daemons are gone for good: leafd cluster init --help.`,
 
 // ClusterJSON is what stands in a root, for programs.
 type ClusterJSON struct {
-	Root           string            `json:"root"`
-	Cluster        string            `json:"cluster"`
-	Layout         string            `json:"layout"`
-	Epoch          clock.Millis      `json:"epoch"`
-	Forever        string            `json:"forever"`
-	ParentCzxid    int64             `json:"parent_czxid"`
-	Parent         zkreg.ParentState `json:"parent"`
-	LongestLeaseMS int64             `json:"longest_lease_ms"`
-	LongestSessMS  int64             `json:"longest_session_ms"`
-	Losses         int64             `json:"losses"`
-	LostAt         clock.Millis      `json:"lost_at"`
-	Floor          clock.Millis      `json:"floor"`
-	Entries        int               `json:"entries"`
-	Live           int               `json:"live"`
+	Root           string       `json:"root"`
+	Cluster        string       `json:"cluster"`
+	Layout         string       `json:"layout"`
+	Epoch          clock.Millis `json:"epoch"`
+	Forever        string       `json:"forever"`
+	ParentCzxid    int64        `json:"parent_czxid"`
+	Parent         string       `json:"parent"`
+	LongestLeaseMS int64        `json:"longest_lease_ms"`
+	LongestSessMS  int64        `json:"longest_session_ms"`
+	Losses         int64        `json:"losses"`
+	LostAt         clock.Millis `json:"lost_at"`
+	Floor          clock.Millis `json:"floor"`
+	Entries        int          `json:"entries"`
+	Live           int          `json:"live"`
 }
 
 // clusterFields documents ClusterJSON in the help.
@@ -52,22 +52,23 @@ often a loss of data was noted), lost_at (when last) and floor (no worker ID is 
 it; both milliseconds since 1970, 0 for none), entries, live`
 
 func clusterJSON(cfg settings.Config, s zkreg.Status) ClusterJSON {
+	parent, _ := parentOf(s)
 	return ClusterJSON{
-		Root: cfg.ZooKeeper.Root, Cluster: s.Cluster, Layout: s.Layout, Epoch: s.Epoch, Forever: s.Forever, ParentCzxid: s.Root.Parent, Parent: s.Parent,
+		Root: cfg.ZooKeeper.Root, Cluster: s.Cluster, Layout: s.Layout, Epoch: s.Epoch, Forever: s.Forever, ParentCzxid: s.Root.Parent, Parent: parent,
 		LongestLeaseMS: s.LongestLeaseMS, LongestSessMS: s.LongestSessionMS, Losses: s.Losses, LostAt: s.LostAt, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
 	}
 }
 
-// parentWords is a parent's state for people.
-func parentWords(s zkreg.Status) string {
-	switch s.Parent {
-	case zkreg.ParentRecorded:
-		return "the one recorded"
-	case zkreg.ParentUnrecorded:
-		return "not recorded yet: leafd cluster init records it, or a daemon's start"
-	case zkreg.ParentAbsent:
-		return "ABSENT: the next daemon that comes notes the loss"
+// parentOf is the state of the znode of the worker IDs, for programs and for people.
+func parentOf(s zkreg.Status) (state, words string) {
+	switch {
+	case s.Parent == 0:
+		return "absent", "ABSENT: the next daemon that comes notes the loss"
+	case s.Root.Parent == s.Parent:
+		return "recorded", "the one recorded"
+	case s.Root.Parent == 0:
+		return "not_recorded", "not recorded yet: leafd cluster init records it, or a daemon's start"
 	default:
-		return fmt.Sprintf("ANOTHER ONE than the recorded, %#x: the next daemon that comes notes the loss", s.Root.Parent)
+		return "other", fmt.Sprintf("ANOTHER ONE than the recorded, %#x: the next daemon that comes notes the loss", s.Root.Parent)
 	}
 }

@@ -45,14 +45,15 @@ and as GET /api/summary version, uptime_ms, and the rates snowflake, segment and
 			if err != nil {
 				return err
 			}
-			bad := inspect.NotGood(s, parentWords(s), daemons, a.wall())
+			_, parent := parentOf(s)
+			bad := inspect.NotGood(s, parent, daemons, a.wall())
 			err = a.show(StatusJSON{clusterJSON(at.cfg, s), daemons, bad}, printStatus([][]string{
 				{"FIELD", "VALUE"},
 				{"root", at.cfg.ZooKeeper.Root},
 				{"cluster", s.Cluster},
 				{"layout", fmt.Sprintf("%s, epoch %d", s.Layout, s.Epoch)},
 				{"worker IDs under", s.Forever},
-				{"that znode", parentWords(s)},
+				{"that znode", parent},
 				{"worker IDs", Decimal(int64(s.Entries))},
 				{"live daemons", Decimal(int64(s.Live))},
 				{"longest lease", settings.Short(s.LongestLease())},

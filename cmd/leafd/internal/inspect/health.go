@@ -37,7 +37,7 @@ func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.C
 // NotGood says what is not good about a cluster; nothing where all is.
 func NotGood(s zkreg.Status, parent string, daemons []Daemon, now clock.Millis) []string {
 	bad := []string{}
-	if s.Parent != zkreg.ParentRecorded {
+	if s.Parent == 0 || s.Parent != s.Root.Parent {
 		bad = append(bad, "the znode of the worker IDs is "+parent)
 	}
 	if s.Floor > now {
