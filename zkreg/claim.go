@@ -97,7 +97,7 @@ func (c *claim) released(ctx context.Context) (bool, error) {
 	})
 	for _, workerID := range c.astray {
 		if !done && err == nil {
-			c.unhint(ctx, workerID)
+			_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1))
 		}
 	}
 	return done, err
@@ -173,15 +173,10 @@ func (c *claim) take(ctx context.Context, workerID int64, hinted bool) (bool, er
 		return false, err
 	}
 	if released {
-		c.unhint(ctx, workerID)
+		_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1)) // nothing rests on a hint
 	}
 	c.s = s
 	return true, nil
-}
-
-// unhint removes a hint, on which nothing rests.
-func (c *claim) unhint(ctx context.Context, workerID int64) {
-	_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1))
 }
 
 // draw returns the worker IDs of hints in random order, but for one that comes first: ZooKeeper

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
@@ -35,19 +36,38 @@ func (d *Directory) Live(ctx context.Context) ([]worker.Peer, error) {
 }
 
 // Entries returns all entries, ordered by worker ID, also where the root is none yet, or can't be
-// read. One with an unreadable payload has StateDamaged, and no more than worker ID and Live. What
-// has no entry's name is skipped. Of entries with one worker ID, a Java Leaf's and ours, all are
-// returned. worker.ErrUnreachable.
+// read, with which of their holders are live: their instance is. One with an unreadable payload has
+// StateDamaged, and no more than worker ID and Live. What has no entry's name is skipped. Of entries with
+// one worker ID, a Java Leaf's and ours, all are returned. worker.ErrUnreachable.
 func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
 	_, t, err := t.look(ctx, worker.NoWorkerID)
 	if err != nil && !errors.Is(err, worker.ErrDamaged) {
 		return nil, err
 	}
 	names, _, err := t.readNames(ctx)
-	if err != nil {
+	all := make([]*worker.Entry, len(names))
+	group, each := errgroup.WithContext(ctx)
+	group.SetLimit(12) // a few less than a session lets through
+	for i, name := range names {
+		group.Go(func() (err error) {
+			if all[i], err = t.readNamed(each, name); errors.Is(err, worker.ErrDamaged) {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := cmp.Or(group.Wait(), err); err != nil {
 		return nil, err
 	}
-	return t.readWithLive(ctx, names)
+	live, _, err := t.readLive(ctx)
+	there := make([]worker.Entry, 0, len(all))
+	for _, e := range all {
+		if e != nil {
+			e.Live = shows(live, e.Instance)
+			there = append(there, *e)
+		}
+	}
+	return there, err
 }
 
 // Look reads what worker.Decide has to know about r, as a daemon's Registry.Look does, but for
@@ -75,56 +95,49 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	}
 	names, _, err := t.readNames(ctx)
 	names = slices.DeleteFunc(names, func(name entryName) bool { return name.workerID != workerID })
+	absent := fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, t.forever)
 	switch {
-	case err != nil:
-		return worker.Entry{}, err
-	case len(names) == 0:
-		return worker.Entry{}, fmt.Errorf("%w: worker %d is not under %s", worker.ErrNoEntry, workerID, t.forever)
+	case err != nil || len(names) == 0:
+		return worker.Entry{}, cmp.Or(err, absent)
 	case len(names) > 1: // no leafd makes that, nor a Java Leaf
 		return worker.Entry{}, fmt.Errorf("%w: worker %d has two entries, %s/%s and %[3]s/%[5]s: one of them was made by hand. Delete that of the daemon that is gone for good",
 			worker.ErrDamaged, workerID, t.forever, names[0].raw, names[1].raw)
 	}
 	e, err := t.readNamed(ctx, names[0])
-	if e == nil {
-		return worker.Entry{}, cmp.Or(err, fmt.Errorf("%w: worker %d has just been removed", worker.ErrNoEntry, workerID))
-	}
-	was := *e
 	switch {
-	case err != nil || was.State == worker.StateReleased:
-		return was, err
-	case was.State == StateJava && !force:
-		return was, fmt.Errorf("%w: worker %d is a Java Leaf's, %s. Once that is stopped for good, release it with force: then another may get the worker ID", worker.ErrInUse, workerID, was.Node)
+	case e == nil:
+		return worker.Entry{}, cmp.Or(err, absent)
+	case err != nil || e.State == worker.StateReleased:
+		return *e, err
+	case e.State == StateJava && !force:
+		return *e, fmt.Errorf("%w: worker %d is a Java Leaf's, %s. Once that is stopped for good, release it with force: then another may get the worker ID", worker.ErrInUse, workerID, e.Node)
 	}
 	live, _, err := t.readLive(ctx)
-	if err != nil {
-		return was, err
+	e.Live = shows(live, e.Instance)
+	now, errNow := t.zkNow(ctx)
+	if err := cmp.Or(err, errNow); err != nil {
+		return *e, err
 	}
-	was.Live = shows(live, was.Instance)
-	now, err := t.zkNow(ctx)
-	if err != nil {
-		return was, err
-	}
-	p, version := t.entryOf(workerID), was.Stat.Version
-	is := was
+	is, p, margin := *e, t.entryOf(workerID), d.cfg.margin()
 	is.State = worker.StateReleased
 	ops := []any{check(t.root, s.Root.Stat.Version)}
-	if was.State == StateJava {
-		is.Ceiling, is.Limit = was.Timestamp, max(was.Timestamp, now).Add(d.cfg.margin())
-		ops = append(ops, deleteNode(t.forever+"/"+names[0].raw, version), createNode(p, encode(is), 0))
+	if e.State == StateJava {
+		is.Ceiling, is.Limit = e.Timestamp, max(e.Timestamp, now).Add(margin)
+		ops = append(ops, deleteNode(t.forever+"/"+names[0].raw, e.Stat.Version), createNode(p, encode(is), 0))
 	} else {
-		if is.Limit, err = was.Release(now, cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+d.cfg.margin(), force); err != nil {
-			return was, err
+		if is.Limit, err = e.Release(now, cmp.Or(d.cfg.Lead, worker.DefaultCeilingLead)+margin, force); err != nil {
+			return *e, err
 		}
-		ops = append(ops, setData(p, encode(is), version))
+		ops = append(ops, setData(p, encode(is), e.Stat.Version))
 	}
 	_, err = t.session.Multi(ctx, 0, ops...)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return was, fmt.Errorf("%w: worker %d (%s) has just been removed", worker.ErrNoEntry, workerID, was.Node)
+		return *e, absent
 	case isConflict(err):
-		return was, fmt.Errorf("%w: worker %d (%s), or the root, has just been written", worker.ErrInUse, workerID, was.Node)
+		return *e, fmt.Errorf("%w: worker %d (%s), or the root, has just been written", worker.ErrInUse, workerID, e.Node)
 	case err != nil:
-		return was, err
+		return *e, err
 	}
 	_, _ = t.session.Multi(ctx, 0, createNode(t.hintOf(workerID), nil, 0)) // nothing rests on a hint
 	return is, nil
@@ -169,8 +182,7 @@ var ErrDenied = zk.ErrNoAuth
 // hands ZooKeeper one transaction that does it all, with a last operation that can't
 // succeed. The servers judge each of them in turn, by the ACLs and the credentials of
 // this connection, and then do none: nothing is written, and no client's watch fires. workerID
-// is that of our entry; worker.NoWorkerID for none. Of the tree only the parents of hints and live
-// set may be missing, and are "made" in it too.
+// is that of our entry; worker.NoWorkerID for none.
 // ErrDenied, which names the operation; worker.ErrNoCluster; worker.ErrUnreachable.
 func (d *Directory) Trial(ctx context.Context, workerID int64) error {
 	s, t, err := d.stands(ctx)
@@ -180,26 +192,13 @@ func (d *Directory) Trial(ctx context.Context, workerID int64) error {
 	case s.Parent == 0:
 		return fmt.Errorf("%w: %s is absent: leafd cluster status says more", worker.ErrNoCluster, t.forever)
 	}
-	ours := t.entryOf(workerID)
-	ops := []any{setData(t.root, nil, -1)}
-	for _, p := range []string{ours, t.temporary, t.released} {
-		found, _, err := t.session.Exists(ctx, p)
-		switch {
-		case err != nil:
-			return err
-		case p == ours && found:
-			ops = append(ops, setData(p, nil, -1))
-		case p != ours && !found:
-			ops = append(ops, createNode(p, nil, 0))
-		}
-	}
-	ops = append(ops, setData(t.released, nil, -1))
+	ops := []any{setData(t.root, nil, -1), setData(t.released, nil, -1)}
 	for _, parent := range []string{t.forever, t.released, t.temporary} {
 		scratch := parent + "/doctor-" + uuid.NewString()
 		ops = append(ops, createNode(scratch, nil, 0), deleteNode(scratch, 0))
 	}
-	responses, err := d.session.Multi(ctx, 0, append(ops, check("/", math.MaxInt32))...)     // a version that it never has
-	if len(responses) > len(ops) && errors.Is(responses[len(ops)].Error, zk.ErrBadVersion) { // all before it was allowed
+	responses, err := t.session.Multi(ctx, 0, append(ops, setData(t.entryOf(workerID), nil, math.MaxInt32))...)
+	if len(responses) > len(ops) && isConflict(responses[len(ops)].Error) { // no entry, or of another version: all was allowed
 		return nil
 	}
 	return err

@@ -70,9 +70,8 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 		needs                                     string
 	}{
 		{"all", all, all, all, all, all, ""},
-		{"all, nobody was there", all, all, 0, 0, 0, ""},
+		{"all, nobody was there", all, all, all, 0, all, ""},
 		{"root not writable", none, all, all, 0, all, "set /leaf:"},
-		{"no live set can be made", zk.PermRead | zk.PermWrite, all, 0, 0, all, "create /leaf/leaf_temporary:"},
 		{"nothing below the parent", all, zk.PermRead | zk.PermWrite, all, 0, all, "create /leaf/leaf_forever/doctor-"},
 		{"parent not writable, which nobody does", all, all &^ zk.PermWrite, all, 0, all, ""},
 		{"no removal", all, all &^ zk.PermDelete, all, 0, all, "remove /leaf/leaf_forever/doctor-"},

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
@@ -150,34 +149,6 @@ func (t tree) readLive(ctx context.Context) ([]worker.Peer, *zk.Stat, error) {
 		}
 	}
 	return all, stat, err
-}
-
-// readWithLive reads those of the entries called names that are there still, some at a time, and
-// which of their holders are live: their instance is. One that can't be read has StateDamaged.
-func (t tree) readWithLive(ctx context.Context, names []entryName) ([]worker.Entry, error) {
-	all := make([]*worker.Entry, len(names))
-	group, each := errgroup.WithContext(ctx)
-	group.SetLimit(12) // a few less than a session lets through
-	for i, name := range names {
-		group.Go(func() (err error) {
-			if all[i], err = t.readNamed(each, name); errors.Is(err, worker.ErrDamaged) {
-				return nil
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	live, _, err := t.readLive(ctx)
-	there := make([]worker.Entry, 0, len(all))
-	for _, e := range all {
-		if e != nil {
-			e.Live = shows(live, e.Instance)
-			there = append(there, *e)
-		}
-	}
-	return there, err
 }
 
 // shows tells that instance is in the live set.

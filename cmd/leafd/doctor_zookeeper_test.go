@@ -93,6 +93,7 @@ func TestDoctorOfAFullCluster(t *testing.T) {
 	c := unmade(t)
 	o := c.watch()
 	o.filled("41+5+5+12", 32)
+	o.create(o.root+"/leaf_released", "", 0)
 	m := c.laterMachine("--layout", "41+5+5+12")
 	d := m.doctor(m.addr)
 	require.Equal(t, cli.ExitExhausted, d.code)
