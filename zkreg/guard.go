@@ -70,37 +70,31 @@ func (g *Guard) settleTime() time.Duration {
 // their parent.
 func (g *Guard) settling(ctx context.Context, root *worker.Root) (time.Duration, error) {
 	for {
-		data, stat, err := g.session.Get(ctx, g.high)
-		if errors.Is(err, zk.ErrNoNode) {
-			g.mu.Lock()
-			first := root.Losses == 0 && g.parent == 0
-			g.mu.Unlock()
-			if _, err := g.session.Multi(ctx, 0, createNode(g.high, encode(highRoot{Settled: first}), 0)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-				return 0, err
-			}
-			continue
+		var d highRoot
+		data, stat, err := g.read(ctx, g.high)
+		if stat != nil {
+			d, err = decode(g.high, data, d, segment.ErrGuardDamaged, `set it to {"settled":false}`, func(*highRoot) error { return nil })
 		}
-		if err != nil {
-			return 0, err
-		}
-		d, err := decodeHighRoot(g.high, data)
 		if err != nil {
 			return 0, err
 		}
 		now := g.cfg.Clock.Mono()
 		g.mu.Lock()
-		if g.parent != stat.Czxid {
+		if stat != nil && g.parent != stat.Czxid {
 			g.parent, g.seen = stat.Czxid, now
 		}
-		left := g.seen + g.settleTime() - now
+		first, left := root.Losses == 0 && g.parent == 0, g.seen+g.settleTime()-now
 		g.mu.Unlock()
+		write := createNode(g.high, encode(highRoot{Settled: first}), 0)
 		switch {
 		case d.Settled:
 			return 0, nil
-		case left > 0:
+		case stat != nil && left > 0:
 			return left, nil
+		case stat != nil:
+			write = setData(g.high, encode(highRoot{Settled: true}), stat.Version)
 		}
-		if _, err := g.session.Multi(ctx, 0, setData(g.high, encode(highRoot{Settled: true}), stat.Version)); err != nil && !isConflict(err) {
+		if _, err := g.session.Multi(ctx, 0, write); err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) {
 			return 0, err
 		}
 	}
@@ -130,15 +124,12 @@ func (g *Guard) Get(ctx context.Context, conn uint64, tag string) (segment.HighM
 // of what was not there can't be of another time.
 func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high int64, by string) (segment.HighMark, error) {
 	p, data := g.highOf(tag), encode(highData{High: high, By: by})
-	var err error
-	version := int64(0)
-	if seen.Version >= 0 {
-		var done []zk.MultiResponse
-		if done, err = g.session.Multi(ctx, seen.Conn, setData(p, data, int32(seen.Version))); err == nil { //nolint:gosec // it was one
-			version = int64(done[0].Stat.Version)
-		}
-	} else if err = g.ensure(ctx, path.Dir(p)); err == nil {
-		_, err = g.session.Multi(ctx, 0, createNode(p, data, 0))
+	conn, write, err := seen.Conn, setData(p, data, int32(seen.Version)), error(nil) //nolint:gosec // it was one
+	if seen.Version < 0 {
+		conn, write, err = 0, createNode(p, data, 0), g.ensure(ctx, path.Dir(p))
+	}
+	if err == nil {
+		_, err = g.session.Multi(ctx, conn, write)
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && seen.Version < 0:
@@ -148,7 +139,7 @@ func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high
 	case err != nil:
 		return segment.HighMark{}, ofMark(err)
 	}
-	return segment.HighMark{High: high, By: by, Version: version, Conn: seen.Conn}, nil
+	return segment.HighMark{High: high, By: by, Version: seen.Version + 1, Conn: seen.Conn}, nil
 }
 
 // Forget removes the high mark of tag, and returns it as it was; 0 where there was none.

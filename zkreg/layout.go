@@ -204,10 +204,9 @@ func decodeEntry(p string, data []byte) (worker.Entry, error) {
 		return cmp.Or(
 			want(isTime(d.Timestamp) && isTime(d.Ceiling), "timestamp %d and ceiling %d, where -1 is a missing one: want ms since 1970, before the year 10000", d.Timestamp, d.Ceiling),
 			want(java || slices.Contains([]worker.EntryState{worker.StateActive, worker.StateReleased, worker.StateClaiming}, d.State), "state %q: want active, released or claiming", d.State),
-			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest,
-				"floor %d and limit %d: want ms since 1970, the limit not below the floor, before the year 10000", d.Floor, d.Limit),
+			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest && d.Life >= 0,
+				"floor %d, limit %d and life %d: want ms since 1970, the limit not below the floor, before the year 10000, and a life of 0 or more", d.Floor, d.Limit, d.Life),
 			want(java || d.State == worker.StateReleased || d.Owner != "" && d.Instance != "", "owner %q and instance %q: want both, or a Java Leaf's three fields alone", d.Owner, d.Instance),
-			want(d.Life >= 0, "life %d: want 0 or more", d.Life),
 			want(java || d.Limit > 0 || d.State == worker.StateClaiming, "no limit: it was altered, or a leafd that was never released wrote it"),
 		)
 	})
@@ -225,11 +224,6 @@ func decodeHigh(p string, data []byte) (highData, error) {
 	})
 }
 
-// decodeHighRoot reads the data of the parent of all high marks at p. segment.ErrGuardDamaged.
-func decodeHighRoot(p string, data []byte) (highRoot, error) {
-	return decode(p, data, highRoot{}, segment.ErrGuardDamaged, `set it to {"settled":false}`, func(*highRoot) error { return nil })
-}
-
 // decodeRoot reads the data of the root at p, in which each field has to be. worker.ErrDamaged.
 func decodeRoot(p string, data []byte) (worker.Root, error) {
 	absent := worker.Root{Epoch: -1, Parent: -1, LongestSessionMS: -1, Losses: -1, LostAt: -1, Floor: -1}
@@ -238,40 +232,36 @@ func decodeRoot(p string, data []byte) (worker.Root, error) {
 			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),
 			want(checkPath(d.Forever) == nil, "forever: %w", checkPath(d.Forever)),
 			want(isTime(d.Epoch) && isTime(d.LostAt) && isTime(d.Floor), "epoch %d, lost_at %d and floor %d, where -1 is a missing one: want ms since 1970, before the year 10000", d.Epoch, d.LostAt, d.Floor),
-			want(d.Parent >= 0 && d.Losses >= 0, "parent_czxid %d and losses %d: want 0 or more", d.Parent, d.Losses),
+			want(d.Parent >= 0 && d.Losses >= 0 && d.LongestSessionMS >= 0 && d.LongestSessionMS <= time.Hour.Milliseconds(),
+				"parent_czxid %d, losses %d and longest_session %d: want 0 or more, and ms of an hour at most", d.Parent, d.Losses, d.LongestSessionMS),
 			want(0 < d.LongestLeaseMS && d.LongestLeaseMS <= int64(latest), "longest_lease %d: want ms, more than 0", d.LongestLeaseMS),
-			want(0 <= d.LongestSessionMS && d.LongestSessionMS <= time.Hour.Milliseconds(), "longest_session %d: want ms, an hour at most", d.LongestSessionMS),
 		)
 	})
 }
 
-// differs says in what root is for other daemons than those of c and p; empty for nothing. IDs of
+// differs says in what root is for other daemons than those of c and p; nil for nothing. IDs of
 // two layouts can be equal regardless of their times, and two parents of the entries give every
 // worker ID twice.
-func (c Config) differs(p paths, root worker.Root) string {
-	switch layout := c.Layout; {
-	case root.Layout != layout.String() || root.Epoch != layout.Epoch:
-		return fmt.Sprintf("the ZooKeeper root %s is for layout %s with epoch %d, and the settings have %s with epoch %d", p.root, root.Layout, root.Epoch, layout, layout.Epoch)
-	case root.Forever != p.forever:
-		return fmt.Sprintf("the ZooKeeper root %s has its entries under %s, and --zk-forever-path is %s", p.root, root.Forever, p.forever)
-	default:
-		return ""
-	}
+func (c Config) differs(p paths, root worker.Root) error {
+	return cmp.Or(
+		want(root.Layout == c.Layout.String() && root.Epoch == c.Layout.Epoch, "the ZooKeeper root %s is for layout %s with epoch %d, and the settings have %s with epoch %d: start with the root's, or take another root",
+			p.root, root.Layout, root.Epoch, c.Layout, c.Layout.Epoch),
+		want(root.Forever == p.forever, "the ZooKeeper root %s has its entries under %s, and --zk-forever-path is %s: start with the root's, or take another root", p.root, root.Forever, p.forever),
+	)
 }
 
 // check returns worker.ErrForeign for a root of other daemons than those of c, or of another
 // cluster than the one that the caller knows, if any.
 func (c Config) check(p paths, root worker.Root, cluster string) error {
-	if cluster != "" && cluster != root.Cluster {
-		return fmt.Errorf("%w: worker IDs of cluster %s are recorded here, and the ZooKeeper root %s is of another cluster, %s: set --zk and --zk-root to the root of the former, or start with another data directory",
-			worker.ErrForeign, cluster, p.root, root.Cluster)
-	}
-	if differs := c.differs(p, root); differs != "" {
-		return fmt.Errorf("%w: %s: start with the root's, or take another root", worker.ErrForeign, differs)
-	}
-	if longest := root.LongestLease(); c.Lease > longest {
-		return fmt.Errorf("%w: the cluster at %s allows leases up to %s, and --lease is %s: give it a shorter one; the longest lease of a cluster is set once, with `leafd cluster init --longest-lease`",
-			worker.ErrForeign, p.root, longest, c.Lease)
+	err := cmp.Or(
+		want(cluster == "" || cluster == root.Cluster, "worker IDs of cluster %s are recorded here, and the ZooKeeper root %s is of another cluster, %s: set --zk and --zk-root to the root of the former, or start with another data directory",
+			cluster, p.root, root.Cluster),
+		c.differs(p, root),
+		want(c.Lease <= root.LongestLease(), "the cluster at %s allows leases up to %s, and --lease is %s: give it a shorter one; the longest lease of a cluster is set once, with `leafd cluster init --longest-lease`",
+			p.root, root.LongestLease(), c.Lease),
+	)
+	if err != nil {
+		return fmt.Errorf("%w: %w", worker.ErrForeign, err)
 	}
 	return nil
 }

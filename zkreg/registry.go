@@ -202,21 +202,19 @@ func (r *Registry) dataOf(me worker.Record, state worker.EntryState) worker.Entr
 // Show implements worker.Registry. The node has the address that peers are to ask in its name.
 func (r *Registry) Show(ctx context.Context, me worker.Record, live bool) error {
 	p := r.liveOf(r.cfg.Address, me.Instance)
-	data, session := []byte(me.Owner), r.session.Info().ID
 	for {
 		was, stat, err := r.read(ctx, p)
-		mine := stat != nil && ownerOf(was) == me.Owner
 		var ops []any
 		switch {
 		case err != nil:
 			return err
-		case live && mine && stat.EphemeralOwner == session, !live && stat == nil:
+		case stat == nil && !live, stat != nil && live && ownerOf(was) == me.Owner && stat.EphemeralOwner == r.session.Info().ID:
 			return nil
 		case stat != nil:
 			ops = append(ops, deleteNode(p, stat.Version)) // of a life before, or of a session that ended
 		}
 		if live {
-			ops = append(ops, createNode(p, data, zk.FlagEphemeral))
+			ops = append(ops, createNode(p, []byte(me.Owner), zk.FlagEphemeral))
 		}
 		if _, err = r.session.Multi(ctx, 0, ops...); !isConflict(err) {
 			return err

@@ -242,8 +242,8 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 			if err = t.setRoot(ctx, t.newRoot(uuid.NewString(), longest), s); err == nil {
 				result = InitMade
 			}
-		case d.cfg.differs(d.paths, *s.Root) != "":
-			return "", errors.New("a cluster stands, of other daemons: " + d.cfg.differs(d.paths, *s.Root))
+		case d.cfg.differs(d.paths, *s.Root) != nil:
+			return "", fmt.Errorf("a cluster stands, of other daemons: %w", d.cfg.differs(d.paths, *s.Root))
 		case s.Root.Parent == 0: // it is being made, or made again
 			result = cmp.Or(result, InitFinished)
 			err = t.repair(ctx, s, worker.Record{})

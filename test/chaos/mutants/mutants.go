@@ -198,7 +198,7 @@ func All() []Mutant {
 		{
 			Name: "high mark", Guard: "high-mark-decides: the high mark is written where it is as it was read (zkreg/guard.go)",
 			Seed: 1, Mix: "max_id set back",
-			Edits: []Edit{{"zkreg/guard.go", "int32(seen.Version))); err == nil {", "-1)); err == nil {"}},
+			Edits: []Edit{{"zkreg/guard.go", "setData(p, data, int32(seen.Version))", "setData(p, data, -1)"}},
 		},
 		{
 			Name: "high mark compared", Guard: "high-mark-decides: a range begins at or above the high mark (segment/guarded.go)",
