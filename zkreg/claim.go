@@ -51,7 +51,7 @@ func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Recor
 	if err := c.list(ctx); err != nil {
 		return s, err
 	}
-	for _, draw := range []func(context.Context) (bool, error){c.own, c.released, c.sequential, c.rest} {
+	for _, draw := range []func(context.Context) (bool, error){c.released, c.sequential, c.rest} {
 		if done, err := draw(ctx); done || err != nil {
 			return c.s, err
 		}
@@ -78,22 +78,17 @@ func (c *claim) barred(workerID int64) bool {
 	return workerID > c.cfg.Layout.MaxWorker() || c.held[workerID] || workerID == 0 && c.shared
 }
 
-// own takes our own entry.
-func (c *claim) own(ctx context.Context) (bool, error) {
-	return c.among(ctx, false, func(context.Context) (own []int64, _ error) {
-		if e := c.s.Entry; e != nil && e.Instance == c.me.Instance {
-			own = []int64{e.WorkerID}
-		}
-		return own, nil
-	})
-}
-
-// released takes one that was given back, drawn among the hints. Hints that lead nowhere are mostly about
-// to be removed, by the daemon that took the worker ID: the one that finds no other removes them.
+// released takes our own entry, or one that was given back, drawn among the hints. Hints that lead nowhere
+// are mostly about to be removed, by the daemon that took the worker ID: the one that finds no other removes
+// them.
 func (c *claim) released(ctx context.Context) (bool, error) {
 	done, err := c.among(ctx, true, func(ctx context.Context) ([]int64, error) {
 		hints, _, err := c.children(ctx, c.Registry.released)
-		return c.draw(hints), err
+		all := c.draw(hints)
+		if e := c.s.Entry; e != nil && c.me.Holds(*e) {
+			all = slices.Insert(all, 0, e.WorkerID)
+		}
+		return all, err
 	})
 	for _, workerID := range c.astray {
 		if !done && err == nil {
@@ -146,13 +141,14 @@ func (c *claim) among(ctx context.Context, hinted bool, list func(context.Contex
 func (c *claim) take(ctx context.Context, workerID int64, hinted bool) (bool, error) {
 	e, err := c.readEntry(ctx, workerID)
 	released := e != nil && e.State == worker.StateReleased
+	offered := released || e != nil && c.me.Holds(*e)
 	switch {
 	case err != nil && !errors.Is(err, worker.ErrDamaged): // a damaged one is in no state in which it can be taken
 		return false, err
-	case hinted && !released:
+	case hinted && !offered:
 		c.astray = append(c.astray, workerID)
 		return false, errTaken
-	case c.barred(workerID), c.shared && !released && (e == nil || e.Instance != c.me.Instance):
+	case c.barred(workerID), c.shared && !offered:
 		return false, nil
 	}
 	if e != nil {

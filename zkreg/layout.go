@@ -36,13 +36,10 @@ func newPaths(root, forever string) (paths, error) {
 	p := paths{
 		root: root, forever: cmp.Or(forever, usualForever(root)), released: root + "/leaf_released", temporary: root + "/leaf_temporary", high: root + "/segment_high",
 	}
-	if err := cmp.Or(checkPath(p.root), checkPath(p.forever)); err != nil {
-		return paths{}, err
-	}
-	if p.forever == p.root || slices.ContainsFunc([]string{p.released, p.temporary, p.high}, func(of string) bool { return strings.HasPrefix(p.forever+"/", of+"/") }) {
-		return paths{}, fmt.Errorf("path %s of the entries: want one of its own, beside root %s", p.forever, p.root)
-	}
-	return p, nil
+	inside := func(of string) bool { return strings.HasPrefix(p.forever+"/", of+"/") }
+	return p, cmp.Or(checkPath(p.root), checkPath(p.forever),
+		want(p.forever != p.root && !slices.ContainsFunc([]string{p.released, p.temporary, p.high}, inside),
+			"path %s of the entries: want one of its own, beside root %s", p.forever, p.root))
 }
 
 func usualForever(root string) string { return root + "/leaf_forever" }
