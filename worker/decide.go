@@ -66,7 +66,7 @@ const (
 	columnLost    column = iota // it is before what was acknowledged: absent, our own and older, or another's
 	columnOwn                   // our own, of a life that we know
 	columnUnknown               // our own, of a life that we don't know, and not older
-	columnAfter                 // it is after ours: another's, or our own, released by an operator's hand
+	columnAfter                 // it is after ours: another's, or our own, released by an operator's hand while we have it
 	columns
 )
 
@@ -167,7 +167,7 @@ func columnOf(r Record, row row, e *Entry, now Moment) column {
 		return columnUnknown
 	case own && now.Running && e.Floor > r.Floor: // a life of ours had a later piece, of which the record lost its word
 		return columnUnknown
-	case own && (e.State != StateReleased || !now.Running && r.State != RecordActive):
+	case own && (e.State != StateReleased || row == rowEnded || row == rowReleased):
 		return columnOwn
 	default:
 		return columnAfter

@@ -214,7 +214,7 @@ func TestOwnEntryIsOlder(t *testing.T) {
 	require.Equal(t, worker.Fence, worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin, Running: true}))
 	r.AckedLimit = decided
 	require.Equal(t, worker.Fence, worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin, Running: true}))
-	require.Equal(t, worker.GiveUp, worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin}))
+	require.Equal(t, worker.Enroll, worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin}))
 }
 
 // The root comes before the entry: it is made again, its parent is, a loss is noted in it.

@@ -116,7 +116,7 @@ func All() []Mutant {
 			Edits: []Edit{
 				{"worker/record.go", "floor = max(floor, e.Floor, e.Limit, e.Ceiling)", "floor = max(floor, e.Floor)"},
 				{"worker/record.go", "	return from <= now, from\n}", "	return from > 0, from\n}"},
-				{"worker/start.go", "return root.LongestSession() + max(", "return min(0, root.LongestSession()) * max("},
+				{"worker/start.go", "root.LongestSession()+max(", "min(0, root.LongestSession())*max("},
 			},
 		},
 		{
@@ -153,7 +153,7 @@ func All() []Mutant {
 		{
 			Name: "settle", Guard: "settles-first: a new worker ID settles first (worker/start.go)",
 			Seed: 1, Mix: "ZooKeeper set back, a new daemon joins",
-			Edits: []Edit{{"worker/start.go", "return root.LongestSession() + max(", "return min(0, root.LongestSession()) * max("}},
+			Edits: []Edit{{"worker/start.go", "root.LongestSession()+max(", "min(0, root.LongestSession())*max("}},
 		},
 		{
 			Name: "root's floor", Guard: "root-floor: no worker ID is given out, and no piece begins, below the root's floor (zkreg/claim.go)",
