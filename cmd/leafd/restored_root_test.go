@@ -25,7 +25,7 @@ func TestLeaseLongerThanTheClusters(t *testing.T) {
 		c := unmade(t)
 		o := c.watch()
 		require.Contains(t, c.onMachine(newMachine(t), append([]string{"cluster", "init", "--new", "--yes"}, args...)...).OK(t), "Made cluster ")
-		require.Equal(t, longest, field(t, c.onMachine(newMachine(t), "cluster", "status").Stdout, "longest lease"))
+		require.Equal(t, longest, field(t, c.onMachine(newMachine(t), "cluster", "status").Stdout, "longest_lease"))
 		limit, err := time.ParseDuration(longest)
 		require.NoError(t, err)
 		before := o.everything()
@@ -37,7 +37,7 @@ func TestLeaseLongerThanTheClusters(t *testing.T) {
 		l = c.machine(append(frequent(), "--lease", longest)...).ready()
 		require.Zero(t, l.info().ID)
 		require.Equal(t, cli.ExitOK, l.stop())
-		require.Equal(t, longest, field(t, c.onMachine(newMachine(t), "cluster", "status").Stdout, "longest lease"), "nothing raises it")
+		require.Equal(t, longest, field(t, c.onMachine(newMachine(t), "cluster", "status").Stdout, "longest_lease"), "nothing raises it")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestRestoredBeforeTheLongestLease(t *testing.T) {
 	gap.Down(t)
 	restored := m.now()
 	r.s.Restore(t, backup)
-	require.Equal(t, (30 * day).Milliseconds(), r.status().LongestLeaseMS)
+	require.EqualValues(t, (30 * day).Milliseconds(), r.status().LongestLeaseMS)
 	r.says("recover")
 	require.Greater(t, r.status().Floor, l.info().Limit)
 

@@ -169,7 +169,7 @@ func TestSegmentGuard(t *testing.T) {
 	}
 	forget().Failed(t, cli.ExitFailure, "is in the table")
 	remove()
-	require.Contains(t, forget().OK(t), "FORGOTTEN")
+	require.Contains(t, forget().OK(t), "HIGH")
 	require.Contains(t, forget().OK(t), "Nothing is kept")
 	for _, l := range all {
 		require.Equal(t, cli.ExitOK, l.stop())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -56,10 +57,17 @@ address, node, worker_id, offset_ms and rtt_ms, or error.`,
 		if err != nil {
 			return err
 		}
-		if warning := check.Warning(); warning != "" {
-			a.warn([]string{warning})
+		if check.Warning != "" {
+			a.warn([]string{check.Warning})
 		}
-		err = a.show(clockJSON(check), func(w io.Writer) error { return printClock(w, check) })
-		return errors.Join(err, check.Refusal())
+		err = a.show(check, func(w io.Writer) error {
+			if check.Asked > 0 {
+				if err := cmp.Or(columns(check.Peers)(w), sentence("This clock is %s.", check.Said)(w)); err != nil {
+					return err
+				}
+			}
+			return sentence("Verdict: %s.", check.Verdict)(w)
+		})
+		return errors.Join(err, check.Refusal)
 	}, "data-dir", "clock-threshold", "clock-estimator")
 }

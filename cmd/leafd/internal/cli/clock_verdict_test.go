@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -25,43 +24,37 @@ func TestClockVerdict(t *testing.T) {
 		says    string
 	}{
 		{"just inside", []time.Duration{5*time.Second - 1}, 0, false, inspect.Fine, ""},
-		{"at the threshold", []time.Duration{5 * time.Second}, 0, false, inspect.Refused, "it is 5s behind its peers'"},
-		{"behind us", []time.Duration{-5 * time.Second}, 0, false, inspect.Refused, "it is 5s ahead of its peers'"},
+		{"at the threshold", []time.Duration{5 * time.Second}, 0, false, inspect.Refused, "it is 5s behind the peers' clocks"},
+		{"behind us", []time.Duration{-5 * time.Second}, 0, false, inspect.Refused, "it is 5s ahead of the peers' clocks"},
 		{"nobody", nil, 0, false, inspect.Unknown, ""},
 		{"nobody, and behind the record", nil, time.Millisecond, false, inspect.Refused, "it is 1ms behind"},
 		{"both", []time.Duration{time.Hour}, time.Second, false, inspect.Refused, "; and it is 1s behind"},
 		{"one peer, and a record", []time.Duration{5 * time.Second}, 0, true, inspect.Undecided, ""},
-		{"two peers, and a record", []time.Duration{5 * time.Second, time.Hour}, 0, true, inspect.Refused, "it is 5s behind its peers'"},
+		{"two peers, and a record", []time.Duration{5 * time.Second, time.Hour}, 0, true, inspect.Refused, "it is 5s behind the peers' clocks"},
 		{"peers that differ, to either side", []time.Duration{-time.Hour, time.Hour}, 0, false, inspect.Undecided, ""},
 		{"one of three", []time.Duration{0, time.Hour, time.Millisecond}, 0, false, inspect.Fine, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			const now = clock.Millis(1_800_000_000_000)
-			check := inspect.ClockCheck{Threshold: 5 * time.Second, Estimator: clock.Median}
-			var answers asked
+			var samples []clock.Sample
 			for _, offset := range tc.offsets {
-				check.Peers = append(check.Peers, inspect.CheckedPeer{Address: "10.0.0.1:8080"})
-				answers = append(answers, clock.Sample{Offset: offset})
+				samples = append(samples, clock.Sample{Address: "10.0.0.1:8080", Offset: offset})
 			}
-			check.Record.Timestamp = now.Add(tc.behind)
+			record := worker.Record{Timestamp: now.Add(tc.behind)}
 			if tc.resumes {
-				check.Record.Cluster = "c"
+				record.Cluster = "c"
 			}
-			check.Probe(t.Context(), answers, func() clock.Millis { return now })
-			require.Equal(t, tc.want, check.Word())
-			require.Equal(t, tc.want == inspect.Undecided, strings.Contains(check.Warning(), "no majority"))
+			panel := clock.Panel{Estimator: clock.Median, Threshold: 5 * time.Second}
+			check := inspect.JudgeClock(panel, samples, record, now)
+			require.Equal(t, tc.want, check.Verdict)
+			require.Equal(t, tc.want == inspect.Undecided, strings.Contains(check.Warning, "no majority"))
 			if tc.says == "" {
-				require.NoError(t, check.Refusal())
+				require.NoError(t, check.Refusal)
 				return
 			}
-			require.ErrorIs(t, check.Refusal(), worker.ErrClockRefused)
-			require.ErrorContains(t, check.Refusal(), tc.says)
+			require.ErrorIs(t, check.Refusal, worker.ErrClockRefused)
+			require.ErrorContains(t, check.Refusal, tc.says)
 		})
 	}
 }
-
-// asked is a Prober with the answers made up.
-type asked []clock.Sample
-
-func (a asked) Probe(_ context.Context, addresses []string) []clock.Sample { return a[:len(addresses)] }

@@ -1,11 +1,12 @@
 package cli
 
 import (
-	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -35,14 +36,19 @@ type ClusterJSON struct {
 	Forever        string       `json:"forever"`
 	ParentCzxid    int64        `json:"parent_czxid"`
 	Parent         string       `json:"parent"`
-	LongestLeaseMS int64        `json:"longest_lease_ms"`
-	LongestSessMS  int64        `json:"longest_session_ms"`
+	LongestLeaseMS wholeMS      `json:"longest_lease_ms"`
+	LongestSessMS  wholeMS      `json:"longest_session_ms"`
 	Losses         int64        `json:"losses"`
 	LostAt         clock.Millis `json:"lost_at"`
 	Floor          clock.Millis `json:"floor"`
 	Entries        int          `json:"entries"`
 	Live           int          `json:"live"`
 }
+
+// wholeMS is a duration in milliseconds.
+type wholeMS int64
+
+func (ms wholeMS) String() string { return settings.Short(time.Duration(ms) * time.Millisecond) }
 
 // clusterFields documents ClusterJSON in the help.
 const clusterFields = `root, cluster (its UUID), layout, epoch, forever (the znode of the worker IDs), parent_czxid
@@ -52,23 +58,9 @@ often a loss of data was noted), lost_at (when last) and floor (no worker ID is 
 it; both milliseconds since 1970, 0 for none), entries, live`
 
 func clusterJSON(cfg settings.Config, s zkreg.Status) ClusterJSON {
-	parent, _ := parentOf(s)
+	parent, _ := inspect.ParentOf(s)
 	return ClusterJSON{
 		Root: cfg.ZooKeeper.Root, Cluster: s.Cluster, Layout: s.Layout, Epoch: s.Epoch, Forever: s.Forever, ParentCzxid: s.Root.Parent, Parent: parent,
-		LongestLeaseMS: s.LongestLeaseMS, LongestSessMS: s.LongestSessionMS, Losses: s.Losses, LostAt: s.LostAt, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
-	}
-}
-
-// parentOf is the state of the znode of the worker IDs, for programs and for people.
-func parentOf(s zkreg.Status) (state, words string) {
-	switch {
-	case s.Parent == 0:
-		return "absent", "ABSENT: the next daemon that comes notes the loss"
-	case s.Root.Parent == s.Parent:
-		return "recorded", "the one recorded"
-	case s.Root.Parent == 0:
-		return "not_recorded", "not recorded yet: leafd cluster init records it, or a daemon's start"
-	default:
-		return "other", fmt.Sprintf("ANOTHER ONE than the recorded, %#x: the next daemon that comes notes the loss", s.Root.Parent)
+		LongestLeaseMS: wholeMS(s.LongestLeaseMS), LongestSessMS: wholeMS(s.LongestSessionMS), Losses: s.Losses, LostAt: s.LostAt, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
 	}
 }

@@ -46,37 +46,35 @@ status ` + clusterFields + `.`,
 	cmd.Flags().StringVar(&addresses, "known-address", "", "daemons that are asked whether they know a cluster, host:port[,host:port]")
 	yesFlag(cmd, &yes)
 	cmd.Flags().DurationVar(&longest, "longest-lease", zkreg.DefaultLongestLease, "the longest --lease that a daemon of the cluster may have, 6h to 8760h; set once")
-	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, _ []string) error {
+	return a.clusterCommand(cmd, func(ctx context.Context, at site, _ []string) error {
 		if longest < worker.YoungLease || longest > mostLease {
 			return settings.Usagef("longest-lease is %s: want %s to %s", settings.Short(longest), settings.Short(worker.YoungLease), settings.Short(mostLease))
 		}
-		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
-			_, err := at.dir.Status(ctx)
-			if errors.Is(err, worker.ErrNoCluster) {
-				if err := mayBeNew(ctx, at, addresses); err != nil {
-					return err
-				}
-				if !fresh {
-					return settings.AsUsage(fmt.Errorf("%w; --new makes one", err))
-				}
-				if !yes {
-					return a.plan(fmt.Sprintf("make a new cluster at %s: layout %s, epoch %d, longest lease %s. Its worker IDs begin at 0: a daemon of an earlier cluster that still runs, or starts again, issues the same IDs.",
-						at.cfg.ZooKeeper.Root, at.cfg.Snowflake.Layout, at.cfg.Snowflake.Layout.Epoch, settings.Short(longest)), nil)
-				}
-			}
-			result, err := at.dir.Init(ctx, longest, fresh && yes)
-			if err != nil {
+		_, err := at.dir.Status(ctx)
+		if errors.Is(err, worker.ErrNoCluster) {
+			if err := mayBeNew(ctx, at, addresses); err != nil {
 				return err
 			}
-			s, err := at.dir.Status(ctx)
-			if err != nil {
-				return err
+			if !fresh {
+				return settings.AsUsage(fmt.Errorf("%w; --new makes one", err))
 			}
-			if cmd.Flags().Changed("longest-lease") && s.LongestLease() != longest {
-				return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, settings.Short(s.LongestLease()), settings.Short(longest))
+			if !yes {
+				return a.plan(fmt.Sprintf("make a new cluster at %s: layout %s, epoch %d, longest lease %s. Its worker IDs begin at 0: a daemon of an earlier cluster that still runs, or starts again, issues the same IDs.",
+					at.cfg.ZooKeeper.Root, at.cfg.Snowflake.Layout, at.cfg.Snowflake.Layout.Epoch, settings.Short(longest)), nil)
 			}
-			return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence("%s", initSentence(at.cfg, result, s)))
-		})
+		}
+		result, err := at.dir.Init(ctx, longest, fresh && yes)
+		if err != nil {
+			return err
+		}
+		s, err := at.dir.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("longest-lease") && s.LongestLease() != longest {
+			return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, settings.Short(s.LongestLease()), settings.Short(longest))
+		}
+		return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence("%s", initSentence(at.cfg, result, s)))
 	}, "data-dir")
 }
 

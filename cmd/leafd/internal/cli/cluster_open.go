@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -53,21 +54,27 @@ func (a *app) clusterWord(cmd *cobra.Command, do func(*zkreg.Directory, context.
 	cmd.Long += "\n\n-o json prints one object with the fields\n" + clusterFields + "; without --yes\n" + planFields + "."
 	cmd.Example = "  leafd cluster " + cmd.Use + " --zk 10.0.0.1:2181\n  leafd cluster " + cmd.Use + " --zk 10.0.0.1:2181 --yes"
 	yesFlag(cmd, &yes)
-	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, _ []string) error {
-		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
-			s, err := at.dir.Status(ctx)
-			switch {
-			case err != nil:
-				return err
-			case cmd.Use == "open" && s.Losses == 0:
-				return a.show(clusterJSON(at.cfg, s), sentence("Nothing to do: ZooKeeper has lost nothing."))
-			case !yes:
-				return a.planOf(ctx, would(s), at, s)
+	return a.clusterCommand(cmd, func(ctx context.Context, at site, _ []string) error {
+		s, err := at.dir.Status(ctx)
+		switch {
+		case err != nil:
+			return err
+		case cmd.Use == "open" && s.Losses == 0:
+			return a.show(clusterJSON(at.cfg, s), sentence("Nothing to do: ZooKeeper has lost nothing."))
+		case !yes:
+			var known []string
+			if record, err := inspect.LocalRecord(at.cfg.DataDir); err == nil && record.Cluster == s.Cluster {
+				known = record.Peers
 			}
-			if s, err = do(at.dir, ctx); err != nil {
+			members, err := inspect.CallRoll(ctx, at.dir, s, at.client, known, a.wall)
+			if err != nil {
 				return err
 			}
-			return a.show(clusterJSON(at.cfg, s), sentence("%s", says(s)))
-		})
+			return a.plan(would(s), members)
+		}
+		if s, err = do(at.dir, ctx); err != nil {
+			return err
+		}
+		return a.show(clusterJSON(at.cfg, s), sentence("%s", says(s)))
 	}, "clock-threshold", "data-dir")
 }

@@ -36,10 +36,7 @@ finds the rows of that time by their primary key.
 			return settings.AsUsage(err)
 		}
 		answer := jsonRange{From: from.String(), Until: until.String(), First: Decimal(first), Last: Decimal(last)}
-		return a.show(answer, table([][]string{
-			{"FIRST", "LAST", "FROM (UTC)", "UNTIL (UTC)"},
-			{answer.First, answer.Last, answer.From, answer.Until},
-		}))
+		return a.show(answer, columns([]jsonRange{answer}, "first", "last", "from", "until"))
 	}, "layout", "epoch")
 }
 

@@ -32,18 +32,7 @@ The layout is that of the settings, and has to be the one that the IDs were made
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"ID", "TIME", "WORKER", "SEQUENCE"}}
-		if cfg.Snowflake.Layout.HasDatacenter() {
-			rows[0] = append(rows[0], "DATACENTER")
-		}
-		for _, d := range ids {
-			row := []string{Decimal(int64(d.ID)), d.Time, Decimal(d.Worker), Decimal(d.Sequence)}
-			if d.Datacenter != nil {
-				row = append(row, Decimal(*d.Datacenter))
-			}
-			rows = append(rows, row)
-		}
-		return a.show(ids, table(rows))
+		return a.show(ids, columns(ids, "id", "time", "worker", "sequence", "datacenter"))
 	}, "layout", "epoch")
 }
 

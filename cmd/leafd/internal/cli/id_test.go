@@ -122,7 +122,7 @@ func TestIDAt(t *testing.T) {
 	}
 	out := leafd(t, "id", "at", "2026-11-21T10:00:00.123Z").OK(t)
 	require.Equal(t, []string{
-		"FIRST", "LAST", "FROM", "(UTC)", "UNTIL", "(UTC)",
+		"FIRST", "LAST", "FROM", "UNTIL",
 		"2124080377352945664", "2124080377357139967", "2026-11-21T10:00:00.123Z", "2026-11-21T10:00:00.123Z",
 	}, strings.Fields(out))
 }

@@ -79,9 +79,9 @@ func TestRelativeTimes(t *testing.T) {
 		time clock.Millis
 		want string
 	}{
-		{0, "never"},
 		{now, "0s ago"},
 		{now.Add(-1400 * time.Millisecond), "1.4s ago"},
+		{now.Add(-7 * time.Millisecond), "7ms ago"},
 		{now.Add(-42 * time.Second), "42s ago"},
 		{now.Add(-65 * time.Second), "1m05s ago"},
 		{now.Add(-3*time.Hour - 7*time.Minute), "3h07m ago"},

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/server"
 )
 
 // Forms of output.
@@ -64,6 +68,95 @@ func table(rows [][]string) func(w io.Writer) error {
 	return func(w io.Writer) error { return printTable(w, rows) }
 }
 
+// A table for people has the fields that programs get, by the same names.
+
+// field is one of them; without a text where it is not set.
+type field struct{ name, text string }
+
+// fieldsOf returns the fields that JSON has of the struct v, in their order; those of a struct in it
+// behind its name. at prints a time.
+func fieldsOf(v reflect.Value, at func(clock.Millis) string) (fields []field) {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name, omit, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" { // of an embedded struct the fields are visible
+			continue
+		}
+		raw, text := v.FieldByIndex(f.Index), ""
+		value := reflect.Indirect(raw)
+		switch {
+		case value.Kind() == reflect.Struct:
+			for _, f := range fieldsOf(value, at) {
+				fields = append(fields, field{name + "." + f.name, f.text})
+			}
+			continue
+		case value.IsValid() && (omit == "" || !raw.IsZero()):
+			text = textOf(value.Interface(), at)
+		}
+		fields = append(fields, field{strings.TrimSuffix(name, "_ms"), text})
+	}
+	return fields
+}
+
+// textOf is the value of a field for people.
+func textOf(value any, at func(clock.Millis) string) string {
+	switch x := value.(type) {
+	case clock.Millis:
+		if x <= 0 {
+			return ""
+		}
+		return at(x)
+	case server.Milliseconds:
+		return span(time.Duration(x))
+	case time.Duration:
+		return settings.Short(x)
+	case []string:
+		return strings.Join(x, " ")
+	default:
+		return fmt.Sprint(x)
+	}
+}
+
+// fields is what show prints for people of a struct: a line for each field that is set, times with how
+// far off they are.
+func (a *app) fields(v any) func(w io.Writer) error {
+	now := a.wall()
+	rows := [][]string{{"FIELD", "VALUE"}}
+	for _, f := range fieldsOf(reflect.ValueOf(v), func(t clock.Millis) string { return fmt.Sprintf("%s (%s)", t, formatRelative(t, now)) }) {
+		if f.text != "" {
+			rows = append(rows, []string{f.name, f.text})
+		}
+	}
+	return table(rows)
+}
+
+// columns is what show prints for people of a list: a line for each item, with its fields of these
+// names, or all. A field that is set in no item makes no column.
+func columns[T any](list []T, names ...string) func(w io.Writer) error {
+	if len(names) == 0 {
+		for _, f := range fieldsOf(reflect.ValueOf(*new(T)), formatTime) {
+			names = append(names, f.name)
+		}
+	}
+	items := make([]map[string]string, len(list))
+	for i := range list {
+		items[i] = map[string]string{}
+		for _, f := range fieldsOf(reflect.ValueOf(list[i]), formatTime) {
+			items[i][f.name] = f.text
+		}
+	}
+	rows := make([][]string, 1+len(list))
+	for _, name := range names {
+		if len(list) > 0 && !slices.ContainsFunc(items, func(item map[string]string) bool { return item[name] != "" }) {
+			continue
+		}
+		rows[0] = append(rows[0], strings.ToUpper(name))
+		for i, item := range items {
+			rows[1+i] = append(rows[1+i], cmp.Or(item[name], "-"))
+		}
+	}
+	return table(rows)
+}
+
 // printJSON writes v, indented, for programs and for human readers.
 func printJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
@@ -109,22 +202,20 @@ func printed(err error) error {
 
 // formatRelative is how long ago t was, or how far ahead it lies, seen from now.
 func formatRelative(t, now clock.Millis) string {
-	switch d := now.Sub(t); {
-	case t <= 0:
-		return "never"
-	case d < 0:
-		return "in " + span(-d)
-	default:
+	if d := now.Sub(t); d >= 0 {
 		return span(d) + " ago"
 	}
+	return "in " + span(t.Sub(now))
 }
 
 // span is a duration in the one or two units that matter.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
+	case d < 0:
+		return "-" + span(-d)
 	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
+		return d.Round(100 * time.Microsecond).String()
 	case d < time.Minute:
 		return d.Round(time.Second).String()
 	case d < time.Hour:
@@ -136,10 +227,5 @@ func span(d time.Duration) string {
 	}
 }
 
-// formatTime is a time for people; "-" when there is none.
-func formatTime(t clock.Millis) string {
-	if t <= 0 {
-		return "-"
-	}
-	return t.Time().Format("2006-01-02 15:04:05")
-}
+// formatTime is a time for people.
+func formatTime(t clock.Millis) string { return t.Time().Format(time.DateTime) }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/zkreg"
 )
 
 // PlanJSON is what a command that can't be taken back would do, and the daemons that it concerns.
@@ -30,22 +27,18 @@ func yesFlag(cmd *cobra.Command, to *bool) {
 
 // plan shows what --yes would do and the daemons that it concerns, and returns the error that nothing was done.
 func (a *app) plan(would string, members []inspect.Member) error {
-	rows := [][]string{{"STATE", "ID", "NODE", "ADDRESS", "FOUND"}}
-	missing := 0
-	for _, m := range members {
-		state := "live"
-		if !m.Live {
-			state = "missing"
-			missing++
-		}
-		rows = append(rows, []string{state, idCell(m.WorkerID), cmp.Or(m.Node, "-"), cmp.Or(m.Address, "-"), m.Found})
-	}
 	err := a.show(PlanJSON{Would: would, Daemons: append([]inspect.Member{}, members...)}, func(w io.Writer) error {
 		if len(members) > 0 {
-			if err := printTable(w, rows); err != nil {
+			if err := columns(members)(w); err != nil {
 				return err
 			}
-			would = strings.TrimSuffix(would, ".") + fmt.Sprintf(". %d live, %d missing.", len(members)-missing, missing)
+			live := 0
+			for _, m := range members {
+				if m.Live {
+					live++
+				}
+			}
+			would = strings.TrimSuffix(would, ".") + fmt.Sprintf(". %d live, %d missing.", live, len(members)-live)
 		}
 		return sentence("Would: %s", would)(w)
 	})
@@ -53,17 +46,4 @@ func (a *app) plan(would string, members []inspect.Member) error {
 		return err
 	}
 	return settings.Usagef("nothing was done: see what is printed, and run it again with --yes; --help says what that risks")
-}
-
-// planOf is plan of what concerns the whole cluster.
-func (a *app) planOf(ctx context.Context, would string, at site, s zkreg.Status) error {
-	var known []string
-	if record, err := inspect.LocalRecord(at.cfg.DataDir); err == nil && record.Cluster == s.Cluster {
-		known = record.Peers
-	}
-	members, err := inspect.CallRoll(ctx, at.dir, s, at.client, known, a.wall)
-	if err != nil {
-		return err
-	}
-	return a.plan(would, members)
 }

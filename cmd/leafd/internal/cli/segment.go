@@ -127,16 +127,9 @@ type SegmentJSON struct {
 }
 
 func rowJSON(row segment.Row) SegmentJSON {
-	return SegmentJSON{
-		Tag: row.Tag, MaxID: Decimal(row.MaxID), Step: row.Step, Description: row.Description,
-		UpdateTime: updated(row, time.RFC3339),
+	j := SegmentJSON{Tag: row.Tag, MaxID: Decimal(row.MaxID), Step: row.Step, Description: row.Description}
+	if !row.UpdateTime.IsZero() {
+		j.UpdateTime = row.UpdateTime.UTC().Format(time.RFC3339)
 	}
-}
-
-// updated is the row's time of change; "" where the table has none.
-func updated(row segment.Row, layout string) string {
-	if row.UpdateTime.IsZero() {
-		return ""
-	}
-	return row.UpdateTime.UTC().Format(layout)
+	return j
 }

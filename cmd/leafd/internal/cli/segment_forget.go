@@ -59,15 +59,14 @@ again, it may repeat IDs that it gave before.`,
 				if err := f.forget(ctx); err != nil {
 					return err
 				}
-				list, said := []ForgottenJSON{}, [][]string{{"FORGOTTEN", "HIGH"}}
+				list := []ForgottenJSON{}
 				for _, tag := range slices.Sorted(maps.Keys(f.highs)) {
 					list = append(list, ForgottenJSON{tag, Decimal(f.highs[tag])})
-					said = append(said, []string{tag, Decimal(f.highs[tag])})
 				}
 				if len(list) == 0 {
 					return a.show(list, sentence("Nothing is kept of such a deleted tag."))
 				}
-				return a.show(list, table(said))
+				return a.show(list, columns(list))
 			})
 		})
 	})

@@ -33,22 +33,12 @@ that a daemon takes. With --zk also which daemon fetched the last range, and whe
 			for i, row := range rows {
 				list[i] = rowJSON(row)
 			}
-			header := []string{"TAG", "MAX_ID", "STEP", "UPDATED", "DESCRIPTION"}
 			if guard != nil {
-				header = append(header, "FETCHED_BY", "FETCHED")
 				if err := fetchedLast(ctx, guard, list); err != nil {
 					a.warn([]string{"ZooKeeper doesn't tell which daemons fetched last: " + err.Error()})
 				}
 			}
-			lines := [][]string{header}
-			for i, row := range rows {
-				line := []string{row.Tag, Decimal(row.MaxID), Decimal(row.Step), updated(row, time.DateTime), row.Description}
-				if guard != nil {
-					line = append(line, list[i].FetchedBy, list[i].FetchedAt)
-				}
-				lines = append(lines, line)
-			}
-			return a.show(list, table(lines))
+			return a.show(list, columns(list))
 		})
 	})
 }

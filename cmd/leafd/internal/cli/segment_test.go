@@ -106,7 +106,7 @@ func useSegmentCommands(t *testing.T, maxID string, seg func(args ...string) cli
 	table := seg("list").OK(t)
 	require.True(t, strings.HasPrefix(table, "TAG "), table)
 	require.Contains(t, table, "order?num?bers")
-	require.Regexp(t, `(?m)^order +1000 +500 +\d{4}-\d\d-\d\d `, table)
+	require.Regexp(t, `(?m)^order +1000 +500 +order\?num\?bers +\d{4}-\d\d-\d\dT`, table)
 
 	require.Contains(t, seg("update", "order", "--step=700").OK(t), `its step 700.`)
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700, Description: "order\tnum\u202ebers"}, list()["order"])

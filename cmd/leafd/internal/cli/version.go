@@ -26,9 +26,7 @@ func (a *app) versionCmd() *cobra.Command {
 	a.outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		b := a.thisBuild()
-		return a.show(b, table([][]string{
-			{"version", b.Version}, {"commit", b.Commit}, {"date", b.Date}, {"go", b.Go}, {"platform", b.Platform},
-		}))
+		return a.show(b, a.fields(b))
 	}
 	return cmd
 }

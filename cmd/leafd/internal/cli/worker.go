@@ -1,19 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -67,13 +60,11 @@ func (a *app) onCluster(ctx context.Context, cfg settings.Config, fn func(ctx co
 	})
 }
 
-// workerID reads the argument of a command about one worker ID.
-func workerID(text string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, settings.Usagef("worker ID is %q: want a number; leafd worker list shows all", text)
-	}
-	return id, nil
+// clusterCommand is a registryCommand that looks at the cluster which its settings name.
+func (a *app) clusterCommand(cmd *cobra.Command, run func(ctx context.Context, at site, args []string) error, more ...string) *cobra.Command {
+	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
+		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error { return run(ctx, at, args) })
+	}, more...)
 }
 
 // workerFields documents inspect.Worker in the help.
@@ -84,53 +75,3 @@ since 1970), free_from (when a new daemon may take the worker ID; none while it 
 of a Java Leaf's), and of a live daemon offset_ms (its clock, ahead of this machine's) with rtt_ms, or
 offset_error. GET /api/workers has the same. A Java Leaf's entry has no more than the first four,
 timestamp and age_ms`
-
-// shortInstance is how much of an instance's UUID tables have.
-const shortInstance = 8
-
-// instanceCell is the cell of the table.
-func instanceCell(w inspect.Worker) string {
-	return cmp.Or(w.Instance[:min(len(w.Instance), shortInstance)], "-")
-}
-
-// idCell is the cell of a worker ID that may not be known.
-func idCell(id *int64) string {
-	if id == nil {
-		return "-"
-	}
-	return Decimal(*id)
-}
-
-// stateCell is the state for people; of a daemon that is not live with how long it has not reported.
-func stateCell(w inspect.Worker) string {
-	if w.State == server.WorkerNotLive && w.Age != nil {
-		return "not live for " + span(max(0, time.Duration(*w.Age)))
-	}
-	return strings.ReplaceAll(w.State, "_", " ")
-}
-
-// freeCell is when a new daemon may take the worker ID; a time yet to come is told by when.
-func freeCell(w inspect.Worker, now clock.Millis, when func(t, now clock.Millis) string) string {
-	switch {
-	case w.State == server.WorkerForeign:
-		return "never by itself"
-	case w.FreeFrom == nil:
-		return "-"
-	case w.Free(now):
-		return "free"
-	default:
-		return when(*w.FreeFrom, now)
-	}
-}
-
-// offsetCell is the cell of the table.
-func offsetCell(w inspect.Worker) string {
-	switch {
-	case w.OffsetError != "":
-		return "no answer"
-	case w.Offset == nil:
-		return "-"
-	default:
-		return inspect.FormatSigned(time.Duration(*w.Offset))
-	}
-}

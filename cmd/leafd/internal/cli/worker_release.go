@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/worker"
 )
@@ -46,42 +45,36 @@ and changed: whether it was released just now; of --force without --yes
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "release it even if it is live, or its limit has not passed; --help says what that risks")
 	yesFlag(cmd, &yes)
-	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
-		id, err := workerID(args[0])
+	return a.clusterCommand(cmd, func(ctx context.Context, at site, args []string) error {
+		list, err := inspect.ListWorkers(ctx, at.dir, at.cfg.Snowflake.Layout, a.wall)
 		if err != nil {
 			return err
 		}
-		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
-			list, err := inspect.ListWorkers(ctx, at.dir, cfg.Snowflake.Layout, a.wall)
-			if err != nil {
-				return err
-			}
-			before, err := list.Find(id)
-			switch {
-			case err != nil:
-				return err
-			case before.State == server.WorkerReleased:
-				return a.show(ReleasedJSON{Worker: before}, sentence("Worker %d is released already: a new daemon takes it from %s on.", id, *before.FreeFrom))
-			case force && !yes:
-				return a.plan(fmt.Sprintf("release worker %d. %s.", id, forceRisk), inspect.HolderOf(ctx, at.client, before, list.AsOf))
-			}
-			after, err := at.dir.Release(ctx, id, force) // which judges the entry as it is at that moment
-			if errors.Is(err, worker.ErrInUse) {
-				return fmt.Errorf("%w; leafd worker release --help says what --force risks", err)
-			}
-			if err != nil {
-				return err
-			}
-			holder := fmt.Sprintf("node %q, last reported %s", after.Node, after.Timestamp)
-			switch before.State {
-			case server.WorkerForeign:
-				holder = fmt.Sprintf("the Java Leaf %s, last reported %s: its entry is deleted, and one of leafd's stands in its place", before.Node, before.Timestamp)
-			case server.WorkerLive:
-				a.warn([]string{fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)", id, before.Address)})
-			}
-			return a.show(ReleasedJSON{Worker: server.InfoOf(after, a.wall()), Changed: true},
-				sentence("Released worker %d of %s. A new daemon takes it, and issues IDs under it, only from %s on.", id, holder, after.Bound()))
-		})
+		before, err := list.Find(args[0])
+		switch {
+		case err != nil:
+			return err
+		case before.State == server.WorkerReleased:
+			return a.show(ReleasedJSON{Worker: before}, sentence("Worker %d is released already: a new daemon takes it from %s on.", before.ID, *before.FreeFrom))
+		case force && !yes:
+			return a.plan(fmt.Sprintf("release worker %d. %s.", before.ID, forceRisk), inspect.HolderOf(ctx, at.client, before, list.AsOf))
+		}
+		after, err := at.dir.Release(ctx, before.ID, force) // which judges the entry as it is at that moment
+		if errors.Is(err, worker.ErrInUse) {
+			return fmt.Errorf("%w; leafd worker release --help says what --force risks", err)
+		}
+		if err != nil {
+			return err
+		}
+		holder := fmt.Sprintf("node %q, last reported %s", after.Node, after.Timestamp)
+		switch before.State {
+		case server.WorkerForeign:
+			holder = fmt.Sprintf("the Java Leaf %s, last reported %s: its entry is deleted, and one of leafd's stands in its place", before.Node, before.Timestamp)
+		case server.WorkerLive:
+			a.warn([]string{fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)", before.ID, before.Address)})
+		}
+		return a.show(ReleasedJSON{Worker: server.InfoOf(after, a.wall()), Changed: true},
+			sentence("Released worker %d of %s. A new daemon takes it, and issues IDs under it, only from %s on.", before.ID, holder, after.Bound()))
 	}, "clock-threshold")
 }
 

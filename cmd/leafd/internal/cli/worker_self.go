@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
@@ -32,28 +28,22 @@ start would do, about it. --clock-threshold is the daemon's. Times are UTC.
 the entry of that worker ID as leafd worker show prints it, none where there is no entry, and
 verdict: agrees, lost (ZooKeeper lost what it had acknowledged), copied, taken (another has the
 worker ID), released, ended (the limit has passed, or does soon), claiming, no_worker_id,
-no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be used; exit 1).`,
+no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be used; exit 1), with
+message, the same in words.`,
 		Example: "  leafd worker self --data-dir /var/lib/leafd\n  leafd worker self --data-dir /var/lib/leafd --zk 10.0.0.1:2181",
 	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
-		dir, err := filepath.Abs(cfg.DataDir)
-		if err != nil {
-			return fmt.Errorf("data directory %q: %w", cfg.DataDir, err)
-		}
-		record, err := cache.Peek(dir)
+		record, err := cache.Peek(cfg.DataDir)
 		if errors.Is(err, worker.ErrNoRecord) {
 			return fmt.Errorf("no daemon has recorded anything there: %w; check --data-dir", err)
 		}
 		if err != nil {
 			return err
 		}
-		pid, err := cache.Holder(dir)
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-		self, words, failed := SelfJSON{DataDir: dir, Record: record}, "", error(nil)
+		pid, _ := cache.Holder(cfg.DataDir) // 0 where the system doesn't tell
+		self := SelfJSON{DataDir: cfg.DataDir, Record: record}
 		if len(cfg.ZooKeeper.Servers) > 0 {
-			self.Verdict, words = inspect.NotKnown, "not known: ZooKeeper could not be read"
-			failed = a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
+			self.Verdict, self.Message = inspect.NotKnown, "ZooKeeper could not be read"
+			err = a.onCluster(ctx, cfg, func(ctx context.Context, at site) error {
 				found, err := at.dir.Look(ctx, record)
 				if err != nil {
 					return err
@@ -63,11 +53,11 @@ no_cluster, other_cluster, or not_known (ZooKeeper gave no answer that can be us
 					inspect.AskOffsets(ctx, at.client, entry)
 					self.Registry = &entry[0]
 				}
-				self.Verdict, words = inspect.Judge(record, found, worker.Moment{Clock: a.wall(), Margin: 2 * cfg.Clock.Threshold, Running: pid != 0})
+				self.Verdict, self.Message = inspect.Judge(record, found, worker.Moment{Clock: a.wall(), Margin: 2 * cfg.Clock.Threshold, Running: pid != 0})
 				return nil
 			})
 		}
-		return errors.Join(a.show(self, table(self.rows(words, a.wall()))), failed)
+		return errors.Join(a.show(self, a.fields(self)), err)
 	}, "data-dir", "clock-threshold")
 }
 
@@ -77,38 +67,5 @@ type SelfJSON struct {
 	Record   worker.Record   `json:"record"`
 	Registry *inspect.Worker `json:"registry,omitempty"` // nil when there is none, or ZooKeeper was not read
 	Verdict  inspect.Verdict `json:"verdict,omitempty"`  // "" when ZooKeeper is not set
-}
-
-// rows are the same for people; words are those of the verdict.
-func (s SelfJSON) rows(words string, now clock.Millis) [][]string {
-	r := s.Record
-	rows := [][]string{
-		{"FIELD", "VALUE"},
-		{"data directory", s.DataDir},
-		{"cluster", cmp.Or(r.Cluster, "none: standalone")},
-		{"node", r.Node},
-		{"worker ID", Decimal(r.WorkerID)},
-		{"layout", fmt.Sprintf("%s, epoch %d", r.Layout, int64(r.Epoch))},
-		{"last record", exactly(r.Timestamp, now)},
-		{"ceiling", exactly(r.Ceiling, now)},
-		{"owner", r.Owner},
-	}
-	if r.Instance != "" {
-		rows = append(rows, []string{"instance", r.Instance}, []string{"state", cmp.Or(string(r.State), "no worker ID")}, []string{"floor", exactly(r.Floor, now)}, []string{"limit", exactly(r.Limit, now)})
-	}
-	if r.Registered > 0 {
-		rows = append(rows, []string{"last report to ZooKeeper", exactly(r.Registered, now)})
-	}
-	if len(r.Peers) > 0 {
-		rows = append(rows, []string{"peers last seen", strings.Join(r.Peers, " ")})
-	}
-	if words != "" {
-		rows = append(rows, []string{"ZooKeeper", words})
-	}
-	if s.Registry != nil {
-		for _, row := range workerRows(*s.Registry, now) {
-			rows = append(rows, []string{"ZooKeeper: " + row[0], row[1]})
-		}
-	}
-	return rows
+	Message  string          `json:"message,omitempty"`  // the same for people
 }

@@ -70,10 +70,11 @@ func (p *Patient) record(_ context.Context, r *report) {
 
 // judgeClock compares the clock with what was recorded.
 func (p *Patient) judgeClock(r *report, record worker.Record) {
-	c := inspect.ClockCheck{Record: record, Now: p.wall()}
-	switch wait := c.Wait(); {
-	case c.Refusal() != nil:
-		r.Fail("record", c.Refusal(), "")
+	now := p.wall()
+	behind := inspect.BehindRecord(record, now)
+	switch wait := record.Ceiling.Sub(now); {
+	case behind != "":
+		r.Fail("record", fmt.Errorf("%w: %s", worker.ErrClockRefused, behind), "")
 	case p.running():
 		r.OK("record", "worker %d of node %q, which runs", record.WorkerID, record.Node)
 	case record.MaybeStale:

@@ -24,26 +24,19 @@ type Cluster struct {
 	Timeout time.Duration // longest that ZooKeeper may take
 }
 
-// errNoZooKeeper is returned where the settings name no ZooKeeper.
-var errNoZooKeeper = errors.New("no ZooKeeper: set --zk (or LEAFD_ZK, or zk in the file); a standalone daemon has no registry to look at")
-
 // WithDirectory calls fn with the registry, within the time-out.
 func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir *zkreg.Directory) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	if len(c.Cfg.ZooKeeper.Servers) == 0 {
-		return settings.AsUsage(errNoZooKeeper)
+		return settings.Usagef("no ZooKeeper: set --zk (or LEAFD_ZK, or zk in the file); a standalone daemon has no registry to look at")
 	}
 	dir, err := zkreg.OpenDirectory(c.Cfg.ZKConfig(c.Clock)) // it connects in the background
 	if err != nil {
 		return fmt.Errorf("opening the registry: %w", err)
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	return c.noRegistry(fn(ctx, dir))
-}
-
-// noRegistry adds the servers to the error of a registry that doesn't answer.
-func (c Cluster) noRegistry(err error) error {
+	err = fn(ctx, dir)
 	if !errors.Is(err, worker.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

@@ -9,36 +9,46 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
-	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
-// Daemon is a live daemon, by its entry and as GET /api/summary of its address has it.
-type Daemon = server.Summary
-
 // AskReadiness asks each live daemon that tells an address whether it is ready, all at once.
-func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.Client) ([]Daemon, error) {
-	peers, err := livePeers(ctx, dir, worker.Record{})
+func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.Client) ([]server.Summary, error) {
+	live, err := liveWorkers(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	addresses := make([]string, len(peers))
-	for i, p := range peers {
-		addresses[i] = p.Address
+	addresses := make([]string, len(live))
+	for i, w := range live {
+		addresses[i] = w.Address
 	}
-	daemons := make([]Daemon, len(peers))
+	daemons := make([]server.Summary, len(live))
 	for i, a := range client.Fetch(ctx, addresses, server.SummaryPath, server.SummaryBytes) {
 		daemons[i] = server.SummaryOf(server.PeerAnswer{Address: addresses[i], Body: a.Body, Err: a.Err})
-		daemons[i].WorkerID, daemons[i].Node = peers[i].WorkerID, cmp.Or(peers[i].node, daemons[i].Node)
+		daemons[i].WorkerID, daemons[i].Node = &live[i].ID, cmp.Or(live[i].Node, daemons[i].Node)
 	}
 	return daemons, nil
 }
 
+// ParentOf is the state of the znode of the worker IDs, for programs, and what is wrong with it.
+func ParentOf(s zkreg.Status) (state, wrong string) {
+	switch {
+	case s.Parent == 0:
+		return "absent", "ABSENT: the next daemon that comes notes the loss"
+	case s.Root.Parent == s.Parent:
+		return "recorded", ""
+	case s.Root.Parent == 0:
+		return "not_recorded", "not recorded yet: leafd cluster init records it, or a daemon's start"
+	default:
+		return "other", "ANOTHER ONE than the recorded: the next daemon that comes notes the loss"
+	}
+}
+
 // NotGood says what is not good about a cluster; nothing where all is.
-func NotGood(s zkreg.Status, parent string, daemons []Daemon, now clock.Millis) []string {
+func NotGood(s zkreg.Status, daemons []server.Summary, now clock.Millis) []string {
 	bad := []string{}
-	if s.Parent == 0 || s.Parent != s.Root.Parent {
-		bad = append(bad, "the znode of the worker IDs is "+parent)
+	if state, words := ParentOf(s); state != "recorded" {
+		bad = append(bad, "the znode of the worker IDs is "+words)
 	}
 	if s.Floor > now {
 		bad = append(bad, fmt.Sprintf("closed: ZooKeeper has lost data, and gives out no worker ID before %s to a daemon that did not have it; start every daemon that had one, then leafd cluster open ends that", s.Floor))

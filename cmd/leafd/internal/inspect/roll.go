@@ -76,21 +76,19 @@ func HolderOf(ctx context.Context, prober clock.Prober, w Worker, now clock.Mill
 
 // ask adds to what was found what the daemons at the members' addresses say.
 func ask(ctx context.Context, prober clock.Prober, members []Member, cluster string) {
-	var addresses []string
-	var asked []*Member
-	for i := range members {
-		if members[i].Address != "" {
-			addresses, asked = append(addresses, members[i].Address), append(asked, &members[i])
-		}
+	addresses := make([]string, len(members))
+	for i, m := range members {
+		addresses[i] = m.Address
 	}
 	for i, sample := range prober.Probe(ctx, addresses) {
-		switch {
+		switch m := &members[i]; {
+		case m.Address == "": // none was asked
 		case sample.Err != nil:
-			asked[i].Found += "; no leafd answers at its address"
+			m.Found += "; no leafd answers at its address"
 		case sample.Cluster != "" && (cluster == "" || sample.Cluster == cluster):
-			asked[i].Found += fmt.Sprintf("; A DAEMON RUNS THERE, and issues as worker %d", sample.WorkerID)
+			m.Found += fmt.Sprintf("; A DAEMON RUNS THERE, and issues as worker %d", sample.WorkerID)
 		default:
-			asked[i].Found += "; a daemon runs there, and issues nothing for this cluster"
+			m.Found += "; a daemon runs there, and issues nothing for this cluster"
 		}
 	}
 }
@@ -98,23 +96,25 @@ func ask(ctx context.Context, prober clock.Prober, members []Member, cluster str
 // KnownCluster returns an error where a daemon is known to belong to a cluster: by the record in one
 // of dirs, or by what the daemons at addresses say. What can't be found out is an error too.
 func KnownCluster(ctx context.Context, dirs []string, prober clock.Prober, addresses []string) error {
-	for _, dir := range dirs {
-		record, err := LocalRecord(dir)
+	belongs := func(at, cluster string, workerID int64, err error) error {
 		switch {
 		case err != nil:
-			return fmt.Errorf("it is not known whether the daemon of %s belongs to a cluster: %w", dir, err)
-		case record.Cluster != "":
-			return fmt.Errorf("the data directory %s belongs to cluster %s, as worker %d: start its daemon, which puts that cluster back. A new one in its place gives its worker IDs out again. "+
-				"Only where every daemon of that cluster is gone for good: remove the directory first", dir, record.Cluster, record.WorkerID)
+			return fmt.Errorf("it is not known whether the daemon at %s belongs to a cluster: %w; leave it out where it is gone for good", at, err)
+		case cluster != "":
+			return fmt.Errorf("the daemon at %s belongs to cluster %s, as worker %d: start it, let it reach ZooKeeper, and it puts that cluster back. A new one in its place gives its worker IDs out again. "+
+				"Only where every daemon of that cluster is gone for good: remove its data directory first", at, cluster, workerID)
+		}
+		return nil
+	}
+	for _, dir := range dirs {
+		record, err := LocalRecord(dir)
+		if err = belongs(dir, record.Cluster, record.WorkerID, err); err != nil {
+			return err
 		}
 	}
-	for _, sample := range prober.Probe(ctx, addresses) {
-		switch {
-		case sample.Err != nil:
-			return fmt.Errorf("it is not known whether the daemon at %s belongs to a cluster: %w; leave it out where it is gone for good", sample.Address, sample.Err)
-		case sample.Cluster != "":
-			return fmt.Errorf("the daemon at %s issues as worker %d of cluster %s: let it reach ZooKeeper, and it puts that cluster back. A new one in its place gives its worker IDs out again",
-				sample.Address, sample.WorkerID, sample.Cluster)
+	for _, s := range prober.Probe(ctx, addresses) {
+		if err := belongs(s.Address, s.Cluster, s.WorkerID, s.Err); err != nil {
+			return err
 		}
 	}
 	return nil

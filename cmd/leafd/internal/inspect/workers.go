@@ -1,11 +1,14 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
@@ -14,18 +17,37 @@ import (
 // Worker is an entry as it is now.
 type Worker = server.WorkerInfo
 
-// AskOffsets sets how far the clocks of the live workers are ahead. All are asked at once.
-func AskOffsets(ctx context.Context, prober clock.Prober, workers []Worker) {
-	var addresses []string
-	var asked []*Worker
-	for i := range workers {
-		if w := &workers[i]; w.State == server.WorkerLive && w.Address != "" {
-			addresses, asked = append(addresses, w.Address), append(asked, w)
+// AskOffsets sets how far the clocks of the live workers are ahead, and returns what each said. All are
+// asked at once.
+func AskOffsets(ctx context.Context, prober clock.Prober, workers []Worker) []clock.Sample {
+	addresses := make([]string, len(workers)) // none, which isn't asked, of one that isn't live
+	for i, w := range workers {
+		if w.State == server.WorkerLive {
+			addresses[i] = w.Address
 		}
 	}
-	for i, sample := range prober.Probe(ctx, addresses) {
-		asked[i].SetOffset(sample)
+	samples := prober.Probe(ctx, addresses)
+	for i := range samples {
+		if w := &workers[i]; addresses[i] != "" {
+			w.Node = cmp.Or(w.Node, samples[i].Node)
+			samples[i] = server.SampleOf(samples[i], w.Node)
+			samples[i].Node = w.Node
+			w.SetOffset(samples[i])
+		}
 	}
+	return samples
+}
+
+// liveWorkers returns the live workers that tell an address, by worker ID.
+func liveWorkers(ctx context.Context, dir Directory) ([]Worker, error) {
+	entries, err := dir.Entries(ctx)
+	var live []Worker
+	for _, e := range entries {
+		if w := server.InfoOf(e, 0); w.State == server.WorkerLive && w.Address != "" {
+			live = append(live, w)
+		}
+	}
+	return live, err
 }
 
 // List is all entries of a cluster, by worker ID.
@@ -118,8 +140,12 @@ func (s Summary) Sentence() string {
 	return text + fmt.Sprintf(", %d free of %d", s.Free, s.Capacity)
 }
 
-// Find returns the entry of a worker ID, the first where a second one was made by hand.
-func (l List) Find(id int64) (Worker, error) {
+// Find returns the entry of the worker ID that text is, the first where a second one was made by hand.
+func (l List) Find(text string) (Worker, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return Worker{}, settings.Usagef("worker ID is %q: want a number; leafd worker list shows all", text)
+	}
 	i := slices.IndexFunc(l.Workers, func(w Worker) bool { return w.ID == id })
 	if i < 0 {
 		return Worker{}, Reword(worker.ErrNoEntry, fmt.Sprintf("worker ID %d has no entry; leafd worker list shows all", id))

@@ -21,12 +21,12 @@ func TestFind(t *testing.T) {
 		{ID: 1, Node: "c", State: server.WorkerLive},
 		{ID: 2, Node: "d", State: server.WorkerSettling},
 	}}
-	for id, node := range map[int64]string{1: "b", 2: "d"} {
+	for id, node := range map[string]string{"1": "b", "2": "d"} {
 		got, err := list.Find(id)
 		require.NoError(t, err)
 		require.Equal(t, node, got.Node)
 	}
-	_, err := list.Find(3)
+	_, err := list.Find("3")
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 	require.ErrorContains(t, err, "worker ID 3 has no entry")
 }
@@ -80,15 +80,4 @@ func (d directory) Look(context.Context, worker.Record) (worker.Snapshot, error)
 		return worker.Snapshot{}, nil
 	}
 	return worker.Snapshot{Root: &worker.Root{Floor: d.floor}}, nil
-}
-
-func TestOffsetsForPeople(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "+0s level with", 1300 * time.Microsecond: "+1ms 1ms ahead of", -1700 * time.Microsecond: "-2ms 2ms behind",
-		8004 * time.Millisecond: "+8.004s 8.004s ahead of", -61_234 * time.Millisecond: "-1m1.2s 1m1.2s behind",
-		400 * time.Microsecond: "+0s level with", -400 * time.Microsecond: "+0s level with",
-	} {
-		require.Equal(t, want, FormatSigned(d)+" "+FormatOffset(d), d)
-	}
 }
