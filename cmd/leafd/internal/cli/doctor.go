@@ -46,46 +46,54 @@ check and do), and results, a list of check, status (skip, too), found and do.`,
 	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
-		exam := examination(doctor.SettingsResults(cfg, err))
+		results := doctor.SettingsResults(cfg, err)
 		if err == nil {
 			p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: a.timeout}
-			exam = append(exam, p.Run(cmd.Context())...)
+			results = append(results, p.Run(cmd.Context())...)
 		}
-		verdict := exam.verdict()
-		err = a.show(exam.json(), exam.print)
-		if err == nil && verdict != nil && a.output == outputText {
-			return inspect.Reword(verdict, "") // the last line has said it
+		found := doctorJSON(results)
+		err = a.show(found, found.print)
+		if err == nil && found.failed != nil && a.output == outputText {
+			return inspect.Reword(found.failed, "") // the last line has said it
 		}
-		return errors.Join(err, verdict)
+		return errors.Join(err, found.failed)
 	}
 	return cmd
 }
 
-// examination is the results of all checks.
-type examination []doctor.Result
-
-// verdict is the error that the command ends with; nil where all is well.
-func (e examination) verdict() error {
-	failed := 0
-	for _, r := range e {
-		if r.Status == doctor.Fail {
-			failed++
-		}
-	}
-	if failed == 0 {
-		return nil
-	}
-	worst := e.worst()
-	return inspect.Reword(worst.Err, fmt.Sprintf("%d of %d checks failed: see %s", failed, len(e), worst.Check))
+// DoctorJSON is the results of all checks for programs.
+type DoctorJSON struct {
+	Status   doctor.Status   `json:"status"`
+	ExitCode int             `json:"exit_code"`
+	First    *DoFirst        `json:"first,omitempty"` // nil where nothing is to be done
+	Results  []doctor.Result `json:"results"`
+	count    map[doctor.Status]int
+	failed   error // that the command ends with; nil where no check failed
 }
 
-// worst is the worst finding, and of those that are as bad the first; nil where there is none.
-func (e examination) worst() *doctor.Result {
-	worst := slices.MaxFunc(e, func(x, y doctor.Result) int { return severity(x) - severity(y) }) // the first of equals
-	if severity(worst) == 0 {
-		return nil
+// DoFirst is what to do first, and the check that says so.
+type DoFirst struct {
+	Check string `json:"check"`
+	Do    string `json:"do"`
+}
+
+func doctorJSON(results []doctor.Result) DoctorJSON {
+	d := DoctorJSON{Status: doctor.OK, Results: results, count: map[doctor.Status]int{}}
+	for _, r := range results {
+		d.count[r.Status]++
 	}
-	return &worst
+	worst := slices.MaxFunc(results, func(x, y doctor.Result) int { return severity(x) - severity(y) }) // the first of equals
+	if severity(worst) > 0 {
+		d.Status = worst.Status
+	}
+	if severity(worst) > 1 {
+		d.First = &DoFirst{Check: worst.Check, Do: cmp.Or(worst.Do, worst.Found)}
+	}
+	if n := d.count[doctor.Fail]; n > 0 {
+		d.failed = inspect.Reword(worst.Err, fmt.Sprintf("%d of %d checks failed: see %s", n, len(results), worst.Check))
+	}
+	d.ExitCode = ExitCode(d.failed)
+	return d
 }
 
 // severity ranks findings: a Fail with an exit code of its own first, and last a warning of how
@@ -108,42 +116,9 @@ func severity(r doctor.Result) int {
 	}
 }
 
-// DoctorJSON is the examination for programs.
-type DoctorJSON struct {
-	Status   doctor.Status   `json:"status"`
-	ExitCode int             `json:"exit_code"`
-	First    *DoFirst        `json:"first,omitempty"`
-	Results  []doctor.Result `json:"results"`
-}
-
-// DoFirst is what to do first, and the check that says so.
-type DoFirst struct {
-	Check string `json:"check"`
-	Do    string `json:"do"`
-}
-
-func (e examination) json() DoctorJSON {
-	status := doctor.OK
-	if worst := e.worst(); worst != nil {
-		status = worst.Status
-	}
-	return DoctorJSON{Status: status, ExitCode: ExitCode(e.verdict()), First: e.first(), Results: e}
-}
-
-// first is what the worst finding wants done; nil where nothing is to be done.
-func (e examination) first() *DoFirst {
-	worst := e.worst()
-	if worst == nil || severity(*worst) == 1 {
-		return nil
-	}
-	return &DoFirst{Check: worst.Check, Do: cmp.Or(worst.Do, worst.Found)}
-}
-
-func (e examination) print(w io.Writer) error {
-	count := map[doctor.Status]int{}
+func (d DoctorJSON) print(w io.Writer) error {
 	var table [][]string
-	for _, r := range e {
-		count[r.Status]++
+	for _, r := range d.Results {
 		text := r.Found
 		if r.Do != "" {
 			text += " -> " + r.Do
@@ -153,9 +128,9 @@ func (e examination) print(w io.Writer) error {
 	if err := printTable(w, table); err != nil {
 		return err
 	}
-	last := fmt.Sprintf("%d checks: %d ok, %d warn, %d failed, %d skipped.", len(e), count[doctor.OK], count[doctor.Warn], count[doctor.Fail], count[doctor.Skip])
-	if first := e.first(); first != nil {
-		last += fmt.Sprintf("\nFirst, %s: %s", first.Check, oneLine(first.Do))
+	last := fmt.Sprintf("%d checks: %d ok, %d warn, %d failed, %d skipped.", len(d.Results), d.count[doctor.OK], d.count[doctor.Warn], d.count[doctor.Fail], d.count[doctor.Skip])
+	if d.First != nil {
+		last += fmt.Sprintf("\nFirst, %s: %s", d.First.Check, oneLine(d.First.Do))
 	}
 	_, err := fmt.Fprintln(w, last)
 	return printed(err)

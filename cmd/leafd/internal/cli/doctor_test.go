@@ -13,7 +13,7 @@ import (
 // the one that a start meets first.
 func TestDoctorsFirstIsTheWorst(t *testing.T) {
 	t.Parallel()
-	findings := examination{
+	findings := []doctor.Result{
 		{Check: "zookeeper", Status: doctor.OK},
 		{Check: "record", Status: doctor.Warn, Do: "nothing, where power was lost"},
 		{Check: "access", Status: doctor.Warn, Do: "give all daemons one"},
@@ -21,16 +21,16 @@ func TestDoctorsFirstIsTheWorst(t *testing.T) {
 		{Check: "alarm-webhook", Status: doctor.Fail, Do: "correct it"},
 		{Check: "peers", Status: doctor.Fail, Do: "leafd clock check", Err: worker.ErrClockRefused},
 	}
-	require.Nil(t, findings[:1].first())
-	require.Nil(t, findings[:2].first())
+	require.Nil(t, doctorJSON(findings[:1]).First)
+	require.Nil(t, doctorJSON(findings[:2]).First)
 	for n := 3; n <= len(findings); n++ {
-		require.Equal(t, findings[n-1].Check, findings[:n].first().Check)
+		require.Equal(t, findings[n-1].Check, doctorJSON(findings[:n]).First.Check)
 	}
-	require.Equal(t, doctor.OK, findings[:1].json().Status)
-	require.Equal(t, doctor.Warn, findings[:4].json().Status)
-	require.Equal(t, doctor.Fail, findings.json().Status)
-	require.Equal(t, ExitOK, ExitCode(findings[:4].verdict()))
-	require.Equal(t, ExitFailure, ExitCode(findings[:5].verdict()))
-	require.Equal(t, ExitClock, ExitCode(findings.verdict()))
-	require.ErrorContains(t, findings.verdict(), "see peers")
+	require.Equal(t, doctor.OK, doctorJSON(findings[:1]).Status)
+	require.Equal(t, doctor.Warn, doctorJSON(findings[:4]).Status)
+	require.Equal(t, doctor.Fail, doctorJSON(findings).Status)
+	require.Equal(t, ExitOK, doctorJSON(findings[:4]).ExitCode)
+	require.Equal(t, ExitFailure, doctorJSON(findings[:5]).ExitCode)
+	require.Equal(t, ExitClock, doctorJSON(findings).ExitCode)
+	require.ErrorContains(t, doctorJSON(findings).failed, "see peers")
 }

@@ -50,7 +50,7 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 		b.json("version.json", a.thisBuild())
 		b.json("settings.json", values.Hidden())
 		checks := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: a.timeout}
-		b.json("doctor.json", append(examination(doctor.SettingsResults(cfg, nil)), checks.Run(cmd.Context())...).json())
+		b.json("doctor.json", doctorJSON(append(doctor.SettingsResults(cfg, nil), checks.Run(cmd.Context())...)))
 		if !cmd.Flags().Changed("url") {
 			if via.url = cfg.URL(); cfg.Listen.Unix != "" {
 				via.url = cfg.Listen.Unix
