@@ -74,7 +74,8 @@ status ` + clusterFields + `.`,
 		if cmd.Flags().Changed("longest-lease") && s.LongestLease() != longest {
 			return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, settings.Short(s.LongestLease()), settings.Short(longest))
 		}
-		return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence("%s", initSentence(at.cfg, result, s)))
+		return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence(initWords[result],
+			fmt.Sprintf("cluster %s at %s: layout %s, epoch %d, worker IDs under %s", s.Cluster, at.cfg.ZooKeeper.Root, s.Layout, s.Epoch, s.Forever)))
 	}, "data-dir")
 }
 
@@ -99,14 +100,9 @@ type InitJSON struct {
 	ClusterJSON
 }
 
-func initSentence(cfg settings.Config, result zkreg.InitResult, s zkreg.Status) string {
-	what := fmt.Sprintf("cluster %s at %s: layout %s, epoch %d, worker IDs under %s.", s.Cluster, cfg.ZooKeeper.Root, s.Layout, s.Epoch, s.Forever)
-	switch result {
-	case zkreg.InitMade:
-		return "Made " + what
-	case zkreg.InitFinished:
-		return "Completed " + what + " It was begun before."
-	default:
-		return "Already there: " + what + " Nothing was changed."
-	}
+// initWords say what was done about a cluster.
+var initWords = map[zkreg.InitResult]string{ //nolint:gochecknoglobals // never written to
+	zkreg.InitMade:     "Made %s.",
+	zkreg.InitFinished: "Completed %s. It was begun before.",
+	zkreg.InitStands:   "Already there: %s. Nothing was changed.",
 }

@@ -35,15 +35,11 @@ Nothing is started. Passwords are not printed.`,
 			return err
 		}
 		a.warn(cfg.Warnings)
-		return a.show(values.Public(), table(settingRows(values.Public())))
+		rows := [][]string{{"NAME", "VALUE", "SOURCE"}}
+		for _, s := range values.Public() {
+			rows = append(rows, []string{s.Name, s.Text(), string(s.Source)})
+		}
+		return a.show(values.Public(), table(rows))
 	}
 	return cmd
-}
-
-func settingRows(list []settings.Public) [][]string {
-	rows := [][]string{{"NAME", "VALUE", "SOURCE"}}
-	for _, s := range list {
-		rows = append(rows, []string{s.Name, s.Text(), string(s.Source)})
-	}
-	return rows
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,27 +22,20 @@ type flagGroup struct {
 
 // flagGroups returns a command's own flags, and its settings under the headings of the
 // sample file and in its order.
-func flagGroups(cmd *cobra.Command) []*flagGroup {
-	var groups []*flagGroup
-	under := func(heading string) *pflag.FlagSet {
-		for _, g := range groups {
-			if g.heading == heading {
-				return g.flags
-			}
-		}
-		g := &flagGroup{heading, pflag.NewFlagSet(heading, pflag.ContinueOnError)}
-		g.flags.SortFlags = false
-		groups = append(groups, g)
-		return g.flags
-	}
-	own := under("Flags")
+func flagGroups(cmd *cobra.Command) []flagGroup {
+	groups := []flagGroup{{"Flags", pflag.NewFlagSet("", pflag.ContinueOnError)}}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		heading := "Flags"
 		if s, ok := settings.Of(f); ok {
-			under(s.Group).AddFlag(f)
-		} else {
-			own.AddFlag(f)
+			heading = s.Group
 		}
+		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })
+		if i < 0 {
+			i, groups = len(groups), append(groups, flagGroup{heading, pflag.NewFlagSet("", pflag.ContinueOnError)})
+		}
+		groups[i].flags.SortFlags = false
+		groups[i].flags.AddFlag(f)
 	})
 	return groups
 }

@@ -82,17 +82,18 @@ func (a *app) withTable(ctx context.Context, cfg settings.Config, fn func(ctx co
 			if guard != nil {
 				t.Guard = guard
 			}
-			t.Known = func(context.Context, string) (high int64, all bool, err error) { return 0, local, nil }
-			if marks != nil {
-				t.Marks = marks
-				t.Known = func(ctx context.Context, tag string) (high int64, all bool, err error) {
+			t.Known = func(ctx context.Context, tag string) (high int64, all bool, err error) {
+				if marks != nil {
 					err = marks.Marks(ctx, func(name string, mark int64) {
 						if name == tag {
 							high = mark
 						}
 					})
-					return high, local, err
 				}
+				return high, local, err
+			}
+			if marks != nil {
+				t.Marks = marks
 			}
 			return fn(ctx, t)
 		})
@@ -132,4 +133,12 @@ func rowJSON(row segment.Row) SegmentJSON {
 		j.UpdateTime = row.UpdateTime.UTC().Format(time.RFC3339)
 	}
 	return j
+}
+
+// given is value, which the flag called name has set, nil where that wasn't given.
+func given[T any](cmd *cobra.Command, name string, value *T) *T {
+	if cmd.Flags().Changed(name) {
+		return value
+	}
+	return nil
 }

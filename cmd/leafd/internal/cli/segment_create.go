@@ -37,12 +37,8 @@ share a database: say --max-id then, 1 for a tag that never existed.`,
 		if strings.ContainsFunc(row.Tag, segment.Hidden) {
 			return settings.Usagef("tag %q has a character that is invisible or turns others round", row.Tag)
 		}
-		var maxID *int64
-		if cmd.Flags().Changed("max-id") {
-			maxID = &row.MaxID
-		}
 		return a.withTable(ctx, cfg, func(ctx context.Context, t *segment.Table) error {
-			row, err := t.Create(ctx, row, maxID)
+			row, err := t.Create(ctx, row, given(cmd, "max-id", &row.MaxID))
 			if err != nil {
 				return err
 			}

@@ -49,19 +49,19 @@ again, it may repeat IDs that it gave before.`,
 		}
 		return a.withStore(ctx, cfg, func(bounded context.Context, store segment.Admin, guard *zkreg.Guard) error {
 			return withMarks(cfg, true, func(marks *sqlstore.HighWater) error {
-				f := forgetting{guard: guard, marks: marks, highs: map[string]int64{}}
-				if err := f.find(bounded, store, chosen); err != nil {
+				highs, inTable, err := kept(bounded, store, guard, marks, chosen)
+				if err != nil {
 					return err
 				}
-				if prefix == "" && f.inTable > 0 {
+				if prefix == "" && inTable > 0 {
 					return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", args[0])
 				}
-				if err := f.forget(ctx); err != nil {
+				if err := forget(ctx, guard, marks, highs); err != nil {
 					return err
 				}
 				list := []ForgottenJSON{}
-				for _, tag := range slices.Sorted(maps.Keys(f.highs)) {
-					list = append(list, ForgottenJSON{tag, Decimal(f.highs[tag])})
+				for _, tag := range slices.Sorted(maps.Keys(highs)) {
+					list = append(list, ForgottenJSON{tag, Decimal(highs[tag])})
 				}
 				if len(list) == 0 {
 					return a.show(list, sentence("Nothing is kept of such a deleted tag."))
@@ -72,61 +72,57 @@ again, it may repeat IDs that it gave before.`,
 	})
 }
 
-// forgetting removes what is kept of deleted tags. Tags that have a row are left out.
-type forgetting struct {
-	guard   *zkreg.Guard        // nil: no ZooKeeper
-	marks   *sqlstore.HighWater // nil: none are here
-	highs   map[string]int64    // of the tags to forget
-	inTable int                 // chosen tags that have a row
-}
-
-// find sets what is to be forgotten. The table is read last: a tag that is made meanwhile is in it.
-func (f *forgetting) find(ctx context.Context, store segment.Admin, chosen func(tag string) bool) error {
+// kept returns what is to be forgotten: where the IDs ended of the chosen tags that have no row, and how
+// many have one. The table is read last: a tag that is made meanwhile is in it. Without guard, or marks,
+// there are none.
+func kept(ctx context.Context, store segment.Admin, guard *zkreg.Guard, marks *sqlstore.HighWater, chosen func(tag string) bool) (highs map[string]int64, inTable int, err error) {
+	highs = map[string]int64{}
 	keep := func(tag string, high int64) {
 		if chosen(tag) {
-			f.highs[tag] = max(f.highs[tag], high)
+			highs[tag] = max(highs[tag], high)
 		}
 	}
-	if f.guard != nil {
-		tags, err := f.guard.Tags(ctx)
+	if guard != nil {
+		tags, err := guard.Tags(ctx)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		for _, tag := range tags {
 			keep(tag, 0)
 		}
 	}
-	if f.marks != nil {
-		if err := f.marks.Marks(ctx, keep); err != nil {
-			return err
+	if marks != nil {
+		if err := marks.Marks(ctx, keep); err != nil {
+			return nil, 0, err
 		}
 	}
 	rows, err := store.List(ctx)
 	for _, row := range rows {
 		if chosen(row.Tag) {
-			f.inTable++
-			delete(f.highs, row.Tag)
+			inTable++
+			delete(highs, row.Tag)
 		}
 	}
-	return err
+	return highs, inTable, err
 }
 
-// forget removes them, from ZooKeeper first: a try that was broken off can be repeated.
-func (f *forgetting) forget(ctx context.Context) error {
-	for tag := range f.highs {
-		if f.guard == nil {
+// forget removes what is kept of the tags in highs, from ZooKeeper first: a try that was broken off can be
+// repeated.
+func forget(ctx context.Context, guard *zkreg.Guard, marks *sqlstore.HighWater, highs map[string]int64) error {
+	for tag := range highs {
+		if guard == nil {
 			break
 		}
 		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
-		high, err := f.guard.Forget(bounded, tag)
+		high, err := guard.Forget(bounded, tag)
 		cancel()
 		if err != nil {
 			return err
 		}
-		f.highs[tag] = max(f.highs[tag], high)
+		highs[tag] = max(highs[tag], high)
 	}
-	if f.marks == nil {
+	if marks == nil {
 		return nil
 	}
-	return f.marks.Forget(ctx, slices.Collect(maps.Keys(f.highs)))
+	return marks.Forget(ctx, slices.Collect(maps.Keys(highs)))
 }

@@ -33,14 +33,7 @@ daemon keeps in its own --data-dir counts all the same: it goes on above that.`,
 	cmd.Flags().BoolVar(&force, "force", false, "no ID at or above --max-id was ever issued")
 	return a.storeCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
 		tag, set := args[0], cmd.Flags().Changed("max-id")
-		var newStep *int64
-		var newDescription *string
-		if cmd.Flags().Changed("step") {
-			newStep = &step
-		}
-		if cmd.Flags().Changed("description") {
-			newDescription = &description
-		}
+		newStep, newDescription := given(cmd, "step", &step), given(cmd, "description", &description)
 		if newStep == nil && newDescription == nil && !set {
 			return settings.Usagef("nothing to change: want --step, --description or --max-id")
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) supportCmd() *cobra.Command {
@@ -60,8 +59,16 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 		defer cancel()
 		supportHTTP(ctx, b, cfg, via)
 		if len(cfg.ZooKeeper.Servers) > 0 {
-			b.failed("zookeeper", a.cluster(cfg, a.timeout).WithDirectory(cmd.Context(), func(ctx context.Context, dir *zkreg.Directory) error {
-				return a.supportZooKeeper(ctx, b, cfg, dir)
+			b.failed("zookeeper", a.onCluster(cmd.Context(), cfg, func(ctx context.Context, at site) error {
+				s, failed := at.dir.Status(ctx)
+				if failed == nil {
+					b.json("zookeeper-root.json", clusterJSON(cfg, s))
+				}
+				list, err := inspect.ListWorkers(ctx, at.dir, cfg.Snowflake.Layout, a.wall)
+				if err == nil {
+					b.json("zookeeper-entries.json", list)
+				}
+				return errors.Join(failed, err)
 			}))
 		}
 		path := fmt.Sprintf("leafd-support-%s.tar.gz", b.at.Format("20060102T150405Z"))
@@ -103,19 +110,6 @@ func supportHTTP(ctx context.Context, b *bundle, cfg settings.Config, public rem
 		}
 		b.add(get.name, text)
 	}
-}
-
-// supportZooKeeper adds the root and the entries.
-func (a *app) supportZooKeeper(ctx context.Context, b *bundle, cfg settings.Config, dir *zkreg.Directory) error {
-	s, failed := dir.Status(ctx)
-	if failed == nil {
-		b.json("zookeeper-root.json", clusterJSON(cfg, s))
-	}
-	list, err := inspect.ListWorkers(ctx, dir, cfg.Snowflake.Layout, a.wall)
-	if err == nil {
-		b.json("zookeeper-entries.json", list)
-	}
-	return errors.Join(failed, err)
 }
 
 // bundle is the files of an archive. It keeps:

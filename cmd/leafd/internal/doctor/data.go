@@ -155,12 +155,10 @@ func (p *Patient) judgeTags(ctx context.Context, r *report, check string, rows [
 	case len(rows) == 0:
 		r.Warn(check, "the table has no tag: every request for a segment ID gets 404", "leafd segment create TAG")
 	case len(bad) > 0:
-		more := ""
-		if len(bad) > mostTags {
-			more = fmt.Sprintf("; and %d more", len(bad)-mostTags)
-			bad = bad[:mostTags]
+		if more := len(bad) - mostTags; more > 0 {
+			bad = append(bad[:mostTags], fmt.Sprintf("and %d more", more))
 		}
-		r.Fail(check, fmt.Errorf("tags that are refused: %s%s", strings.Join(bad, "; "), more), "set step to 1 or more, and max_id above every ID ever issued, by all daemons")
+		r.Fail(check, fmt.Errorf("tags that are refused: %s", strings.Join(bad, "; ")), "set step to 1 or more, and max_id above every ID ever issued, by all daemons")
 	default:
 		r.OK(check, "%s, and no row is spoilt", tags(len(rows)))
 	}

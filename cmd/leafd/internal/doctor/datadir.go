@@ -65,13 +65,12 @@ func (d dataDir) check(_ context.Context, r *report) {
 func (d dataDir) rights(r *report, info fs.FileInfo) {
 	owner, known := ownerOf(info)
 	mode := info.Mode().Perm()
-	switch {
-	case known && owner != os.Geteuid() && os.Geteuid() == 0:
+	if known && owner != os.Geteuid() && os.Geteuid() == 0 {
 		r.Warn("data-dir", fmt.Sprintf("%s belongs to user %d with mode %04o, and this is run as root: it finds out nothing about that user's rights", d.path, owner, mode),
 			"run leafd doctor as the user that leafd serve runs as")
-	default:
-		r.OK("data-dir", "%s, mode %04o", d.path, mode)
+		return
 	}
+	r.OK("data-dir", "%s, mode %04o", d.path, mode)
 }
 
 // fileSystem checks what the directory lies on, and the room there.
@@ -97,23 +96,21 @@ func (d dataDir) fileSystem(r *report, path string) {
 
 // judgeFileSystem reports data-fs.
 func judgeFileSystem(r *report, path, kind string, only bool) {
-	const local = "name a directory on a local disk with --data-dir"
-	switch kind {
-	case "nfs", "smb", "ceph":
-		r.Fail("data-fs", fmt.Errorf("%s is on %s: locks and fsync there depend on others", path, kind), local)
-	case "fuse", "9p":
-		r.Warn("data-fs", fmt.Sprintf("%s is on %s, behind which can be anything: locks and fsync may depend on others", path, kind), local)
-	case "tmpfs":
-		found := fmt.Sprintf("%s is on %s, which is empty after a reboot", path, kind)
-		if only {
-			r.Fail("data-fs", fmt.Errorf("%s: IDs would be issued a second time", found), local)
-			return
-		}
-		r.Warn("data-fs", found+": ZooKeeper and the database remember the most of it, but not all", local)
-	case "overlay":
-		r.Warn("data-fs", path+" is on overlay: in a container it goes when the container does", "mount a volume there")
-	default:
-		r.OK("data-fs", "local")
+	const check, local = "data-fs", "name a directory on a local disk with --data-dir"
+	found := path + " is on " + kind
+	switch {
+	case kind == "":
+		r.OK(check, "local")
+	case kind == "overlay":
+		r.Warn(check, found+": in a container it goes when the container does", "mount a volume there")
+	case kind == "fuse", kind == "9p":
+		r.Warn(check, found+", behind which can be anything: locks and fsync may depend on others", local)
+	case kind == "tmpfs" && !only:
+		r.Warn(check, found+", which is empty after a reboot: ZooKeeper and the database remember the most of it, but not all", local)
+	case kind == "tmpfs":
+		r.Fail(check, errors.New(found+", which is empty after a reboot: IDs would be issued a second time"), local)
+	default: // of other machines
+		r.Fail(check, errors.New(found+": locks and fsync there depend on others"), local)
 	}
 }
 

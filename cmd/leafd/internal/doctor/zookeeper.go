@@ -36,12 +36,10 @@ func (p *Patient) servers(ctx context.Context, r *report) {
 		}
 		return
 	}
-	for _, found := range silent {
-		r.Warn("zookeeper", found, "start it, or take it out of --zk: a daemon that loses another server tries this one, too")
-	}
 	for _, s := range states {
 		switch {
 		case s.Err != nil:
+			r.Warn("zookeeper", fmt.Sprintf("%s gives no session: %v", s.Server, s.Err), "start it, or take it out of --zk: a daemon that loses another server tries this one, too")
 		case s.Granted != p.Cfg.ZooKeeper.SessionTimeout:
 			r.Warn("zookeeper", fmt.Sprintf("%s grants a session of %s where %s is asked for", s.Server, s.Granted, p.Cfg.ZooKeeper.SessionTimeout), "its tickTime, minSessionTimeout and maxSessionTimeout bound it; set --zk-session-timeout to match")
 		default:
