@@ -51,10 +51,10 @@ func benchProgress(w io.Writer, open bool) (time.Duration, func(loadtest.Progres
 
 // printBench writes what a load showed, for people.
 func printBench(w io.Writer, cfg loadtest.Config, r *loadtest.Result) error {
-	if err := printTable(w, benchRows(cfg, r)); err != nil || r.Latency.Count == 0 {
+	if err := table(benchRows(cfg, r))(w); err != nil || r.Latency.Count == 0 {
 		return err
 	}
-	return cmp.Or(sentence("")(w), printTable(w, latencyRows(cfg, r)))
+	return cmp.Or(sentence("")(w), table(latencyRows(cfg, r))(w))
 }
 
 func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {

@@ -117,15 +117,15 @@ func severity(r doctor.Result) int {
 }
 
 func (d DoctorJSON) print(w io.Writer) error {
-	var table [][]string
+	var rows [][]string
 	for _, r := range d.Results {
 		text := r.Found
 		if r.Do != "" {
 			text += " -> " + r.Do
 		}
-		table = append(table, []string{strings.ToUpper(string(r.Status)), r.Check, strings.ReplaceAll(text, "\n", " ")})
+		rows = append(rows, []string{strings.ToUpper(string(r.Status)), r.Check, strings.ReplaceAll(text, "\n", " ")})
 	}
-	if err := printTable(w, table); err != nil {
+	if err := table(rows)(w); err != nil {
 		return err
 	}
 	last := fmt.Sprintf("%d checks: %d ok, %d warn, %d failed, %d skipped.", len(d.Results), d.count[doctor.OK], d.count[doctor.Warn], d.count[doctor.Fail], d.count[doctor.Skip])

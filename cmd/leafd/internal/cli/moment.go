@@ -45,19 +45,10 @@ func parseMoment(text string) (first, last clock.Millis, err error) {
 	// that nothing of this century is ambiguous.
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
-	case err != nil || !isDigits(text) || len(text) > 14:
+	case err != nil || text[0] < '0' || len(text) > 14: // a sign
 		return 0, 0, fmt.Errorf("%w: %q; want 2026-11-21T10:00:00Z, 2026-11-21, or seconds (up to 11 digits) or milliseconds (12 to 14) since 1970", errNoMoment, text)
 	case len(text) <= 11:
 		n *= 1000
 	}
 	return clock.Millis(n), clock.Millis(n), nil
-}
-
-func isDigits(text string) bool {
-	for _, r := range text {
-		if r < '0' || r > '9' {
-			return false
-		}
-	}
-	return text != ""
 }

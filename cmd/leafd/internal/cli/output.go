@@ -63,11 +63,6 @@ func sentence(format string, args ...any) func(w io.Writer) error {
 	}
 }
 
-// table is what show prints for people where there are rows; the first is the heading.
-func table(rows [][]string) func(w io.Writer) error {
-	return func(w io.Writer) error { return printTable(w, rows) }
-}
-
 // A table for people has the fields that programs get, by the same names.
 
 // field is one of them; without a text where it is not set.
@@ -165,19 +160,21 @@ func printJSON(w io.Writer, v any) error {
 	return printed(encoder.Encode(v))
 }
 
-// printTable writes rows in columns; the first is the heading.
-func printTable(w io.Writer, rows [][]string) error {
-	columns := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = oneLine(cell)
+// table is what show prints for people where there are rows: columns; the first is the heading.
+func table(rows [][]string) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		columns := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		for _, row := range rows {
+			cells := make([]string, len(row))
+			for i, cell := range row {
+				cells[i] = oneLine(cell)
+			}
+			if _, err := fmt.Fprintln(columns, strings.Join(cells, "\t")); err != nil {
+				return printed(err)
+			}
 		}
-		if _, err := fmt.Fprintln(columns, strings.Join(cells, "\t")); err != nil {
-			return printed(err)
-		}
+		return printed(columns.Flush())
 	}
-	return printed(columns.Flush())
 }
 
 // oneLine replaces what would break a table, or what a terminal would obey: the

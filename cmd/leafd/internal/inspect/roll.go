@@ -80,8 +80,9 @@ func ask(ctx context.Context, prober clock.Prober, members []Member, cluster str
 	for i, m := range members {
 		addresses[i] = m.Address
 	}
-	for i, sample := range prober.Probe(ctx, addresses) {
-		switch m := &members[i]; {
+	samples := prober.Probe(ctx, addresses)
+	for i := range members {
+		switch m, sample := &members[i], samples[i]; {
 		case m.Address == "": // none was asked
 		case sample.Err != nil:
 			m.Found += "; no leafd answers at its address"
