@@ -85,7 +85,9 @@ service reads; --config= reads no file.
 	root.SetArgs(append([]string{}, a.Args...))
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return settings.Usagef("%w; see %s --help", err, cmd.CommandPath())
+	})
 	root.SetUsageFunc(usage)
 	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.supportCmd(), a.benchCmd(), a.configCmd(), a.versionCmd())
 	explainArgs(root)
@@ -158,11 +160,6 @@ func help(cmd *cobra.Command, args []string) error {
 		return named.RunE(named, rest)
 	}
 	return named.Help()
-}
-
-// flagError makes a mistake in the flags one in the command line.
-func flagError(cmd *cobra.Command, err error) error {
-	return settings.Usagef("%w; see %s --help", err, cmd.CommandPath())
 }
 
 // command completes a command that reads the settings of these names, or all: run gets them, and

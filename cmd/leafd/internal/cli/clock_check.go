@@ -61,12 +61,14 @@ address, node, worker_id, offset_ms and rtt_ms, or error.`,
 			a.warn([]string{check.Warning})
 		}
 		err = a.show(check, func(w io.Writer) error {
+			var peers, said error
 			if check.Asked > 0 {
-				if err := cmp.Or(columns(check.Peers)(w), sentence("This clock is %s.", check.Said)(w)); err != nil {
-					return err
-				}
+				peers = columns(check.Peers)(w)
 			}
-			return sentence("Verdict: %s.", check.Verdict)(w)
+			if check.Answered > 0 {
+				said = sentence("This clock is %s.", check.Said)(w)
+			}
+			return cmp.Or(peers, said, sentence("Verdict: %s.", check.Verdict)(w))
 		})
 		return errors.Join(err, check.Refusal)
 	}, "data-dir", "clock-threshold", "clock-estimator")

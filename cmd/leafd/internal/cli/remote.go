@@ -50,20 +50,18 @@ func (r *remote) client() (base string, client *http.Client, err error) {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	// No proxy from the environment: one that keeps answers would hand out IDs twice.
 	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
-	if path, ok := strings.CutPrefix(r.url, settings.UnixScheme); ok {
+	path, unix := strings.CutPrefix(r.url, settings.UnixScheme)
+	switch parsed, err := url.Parse(r.url); {
+	case unix:
 		if why := settings.CheckSocketPath(path); why != "" {
 			return "", nil, settings.Usagef("--url is %q: %s", r.url, why)
 		}
 		base = "http://localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
-	} else {
-		parsed, err := url.Parse(r.url)
-		switch {
-		case err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "":
-			return "", nil, settings.Usagef("--url is %q: want http://host:port, https://host:port or unix:/path", r.url)
-		case parsed.User != nil:
-			return "", nil, settings.Usagef("--url has a user and password: the daemon asks for none")
-		}
+	case err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.RawQuery != "" || parsed.Fragment != "":
+		return "", nil, settings.Usagef("--url is %q: want http://host:port, https://host:port or unix:/path", r.url)
+	case parsed.User != nil:
+		return "", nil, settings.Usagef("--url has a user and password: the daemon asks for none")
 	}
 	if r.ca != "" || r.cert != "" || r.key != "" {
 		if !strings.HasPrefix(base, "https://") {
