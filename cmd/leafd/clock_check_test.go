@@ -50,6 +50,7 @@ func TestClockCheckByPeers(t *testing.T) {
 	require.Equal(t, cli.ExitOK, unknown.Code)
 	require.Contains(t, unknown.Stderr, "warning: none of the 1 peers told its clock, and nothing was compared: ")
 	require.Contains(t, unknown.Stdout, "Verdict: unknown.\n")
+	require.NotContains(t, unknown.Stdout, "This clock")
 
 	out := check("--peers", right+","+wrong+","+silent+","+right, "-o", "json", "--clock-threshold=1s")
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)

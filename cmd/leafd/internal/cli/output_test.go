@@ -39,9 +39,9 @@ func TestTablesOfAnswers(t *testing.T) {
 		inner: inner{State: "live", Life: 12}, ID: 7, At: a.wall().Add(-time.Minute), Offset: new(server.Milliseconds(-1500 * time.Microsecond)),
 		Lease: 168 * time.Hour, Peers: []string{"a", "b"}, Entry: &inner{State: "x\ny"}, Hidden: "h",
 	}
-	lines := func(print func(w *strings.Builder) error) (lines []string) {
+	lines := func(show func(w *strings.Builder) error) (lines []string) {
 		var b strings.Builder
-		require.NoError(t, print(&b))
+		require.NoError(t, show(&b))
 		for line := range strings.Lines(b.String()) {
 			lines = append(lines, strings.Join(strings.Fields(line), " "))
 		}
