@@ -40,78 +40,73 @@ func (a *app) storeCommand(cmd *cobra.Command, run func(ctx context.Context, cfg
 	return a.command(cmd, run, slices.Concat(more, settings.ConnectionNames(), []string{"data-dir", "mysql", "mysql-password-file", "mysql-tls-ca"})...)
 }
 
-// withStore calls fn with the store that cfg names, and the guard of its segments, nil without
-// ZooKeeper; no store is made.
-func (a *app) withStore(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, store segment.Admin, guard *zkreg.Guard) error) (err error) {
+// kept is where something of tags is kept: their rows, and what IDs of them were used.
+type kept struct {
+	store segment.Admin
+	guard *zkreg.Guard        // nil: no ZooKeeper
+	marks *sqlstore.HighWater // in --data-dir; nil where there are none, or they are not wanted
+}
+
+// withStore calls fn with what the settings name; no store is made.
+func (a *app) withStore(ctx context.Context, cfg settings.Config, marked bool, fn func(ctx context.Context, k kept) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	kept := cfg.Store(false)
-	alone := len(cfg.ZooKeeper.Servers) == 0
-	if kept.Local() && alone { // as a start
+	named, alone := cfg.Store(false), len(cfg.ZooKeeper.Servers) == 0
+	if named.Local() && alone { // as a start
 		if err := cache.CheckSegments(cfg.DataDir); err != nil {
 			return err
 		}
 	}
-	store, err := sqlstore.Open(kept)
+	store, err := sqlstore.Open(named)
 	if errors.Is(err, sqlstore.ErrNoFile) {
-		return fmt.Errorf("no segment store at %s: check --data-dir or --mysql; leafd serve makes one", kept.Path)
+		return fmt.Errorf("no segment store at %s: check --data-dir or --mysql; leafd serve makes one", named.Path)
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if alone {
-		return fn(ctx, store, nil)
+	k := kept{store: store}
+	path := filepath.Join(cfg.DataDir, settings.MarksFile)
+	if _, missing := os.Lstat(path); marked && !errors.Is(missing, fs.ErrNotExist) {
+		if k.marks, err = sqlstore.OpenHighWater(path); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, k.marks.Close()) }()
 	}
-	guard, err := zkreg.OpenGuard(cfg.ZKConfig(a.Clock)) // it connects in the background
-	if err != nil {
-		return fmt.Errorf("opening the guard of the segments: %w", err)
+	if !alone {
+		if k.guard, err = zkreg.OpenGuard(cfg.ZKConfig(a.Clock)); err != nil { // it connects in the background
+			return fmt.Errorf("opening the guard of the segments: %w", err)
+		}
+		defer func() { err = errors.Join(err, k.guard.Close()) }()
 	}
-	defer func() { err = errors.Join(err, guard.Close()) }()
-	return fn(ctx, store, guard)
+	return fn(ctx, k)
 }
 
 // withTable is withStore for a change that deleted-mark-stays is about. A store in --data-dir is one
 // daemon's own, with its marks beside it. Of a database that daemons share ZooKeeper alone
 // knows what they have used: the marks that are here may be of one of them, or of none.
 func (a *app) withTable(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, t *segment.Table) error) error {
-	return a.withStore(ctx, cfg, func(ctx context.Context, store segment.Admin, guard *zkreg.Guard) error {
-		local := cfg.Store(false).Local()
-		return withMarks(cfg, local, func(marks *sqlstore.HighWater) error {
-			t := &segment.Table{Admin: store, Patience: storeTimeout / 2}
-			if guard != nil {
-				t.Guard = guard
+	local := cfg.Store(false).Local()
+	return a.withStore(ctx, cfg, local, func(ctx context.Context, k kept) error {
+		t := &segment.Table{Admin: k.store, Patience: storeTimeout / 2}
+		if k.guard != nil {
+			t.Guard = k.guard
+		}
+		if k.marks != nil {
+			t.Marks = k.marks
+		}
+		t.Known = func(ctx context.Context, tag string) (high int64, all bool, err error) {
+			if k.marks != nil {
+				err = k.marks.Marks(ctx, func(name string, mark int64) {
+					if name == tag {
+						high = mark
+					}
+				})
 			}
-			t.Known = func(ctx context.Context, tag string) (high int64, all bool, err error) {
-				if marks != nil {
-					err = marks.Marks(ctx, func(name string, mark int64) {
-						if name == tag {
-							high = mark
-						}
-					})
-				}
-				return high, local, err
-			}
-			if marks != nil {
-				t.Marks = marks
-			}
-			return fn(ctx, t)
-		})
+			return high, local, err
+		}
+		return fn(ctx, t)
 	})
-}
-
-// withMarks calls fn with the marks in --data-dir; nil where there are none, or they are not wanted.
-func withMarks(cfg settings.Config, wanted bool, fn func(marks *sqlstore.HighWater) error) (err error) {
-	path := filepath.Join(cfg.DataDir, settings.MarksFile)
-	if _, err := os.Lstat(path); !wanted || errors.Is(err, fs.ErrNotExist) {
-		return fn(nil)
-	}
-	marks, err := sqlstore.OpenHighWater(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, marks.Close()) }()
-	return fn(marks)
 }
 
 // SegmentJSON is a tag for programs. max_id is a string as IDs are: JavaScript's

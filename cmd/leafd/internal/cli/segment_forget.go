@@ -10,9 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/zkreg"
 )
 
 // ForgottenJSON is a tag of which what was kept is removed, for programs.
@@ -47,43 +44,40 @@ again, it may repeat IDs that it gave before.`,
 		if prefix == "" {
 			chosen = func(tag string) bool { return tag == args[0] }
 		}
-		return a.withStore(ctx, cfg, func(bounded context.Context, store segment.Admin, guard *zkreg.Guard) error {
-			return withMarks(cfg, true, func(marks *sqlstore.HighWater) error {
-				highs, inTable, err := kept(bounded, store, guard, marks, chosen)
-				if err != nil {
-					return err
-				}
-				if prefix == "" && inTable > 0 {
-					return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", args[0])
-				}
-				if err := forget(ctx, guard, marks, highs); err != nil {
-					return err
-				}
-				list := []ForgottenJSON{}
-				for _, tag := range slices.Sorted(maps.Keys(highs)) {
-					list = append(list, ForgottenJSON{tag, Decimal(highs[tag])})
-				}
-				if len(list) == 0 {
-					return a.show(list, sentence("Nothing is kept of such a deleted tag."))
-				}
-				return a.show(list, columns(list))
-			})
+		return a.withStore(ctx, cfg, true, func(bounded context.Context, k kept) error {
+			highs, inTable, err := k.deleted(bounded, chosen)
+			if err != nil {
+				return err
+			}
+			if prefix == "" && inTable > 0 {
+				return fmt.Errorf("tag %q is in the table: it is forgotten only once it is deleted, or its IDs could repeat", args[0])
+			}
+			if err := k.forget(ctx, highs); err != nil {
+				return err
+			}
+			list := []ForgottenJSON{}
+			for _, tag := range slices.Sorted(maps.Keys(highs)) {
+				list = append(list, ForgottenJSON{tag, Decimal(highs[tag])})
+			}
+			if len(list) == 0 {
+				return a.show(list, sentence("Nothing is kept of such a deleted tag."))
+			}
+			return a.show(list, columns(list))
 		})
 	})
 }
 
-// kept returns what is to be forgotten: where the IDs ended of the chosen tags that have no row, and how
-// many have one. The table is read last: a tag that is made meanwhile is in it. Without guard, or marks,
-// there are none.
-func kept(ctx context.Context, store segment.Admin, guard *zkreg.Guard, marks *sqlstore.HighWater, chosen func(tag string) bool) (highs map[string]int64, inTable int, err error) {
+// deleted returns what is to be forgotten: where the IDs ended of the chosen tags that have no row, and how
+// many have one. The table is read last: a tag that is made meanwhile is in it.
+func (k kept) deleted(ctx context.Context, chosen func(tag string) bool) (highs map[string]int64, inTable int, err error) {
 	highs = map[string]int64{}
 	keep := func(tag string, high int64) {
 		if chosen(tag) {
 			highs[tag] = max(highs[tag], high)
 		}
 	}
-	if guard != nil {
-		tags, err := guard.Tags(ctx)
+	if k.guard != nil {
+		tags, err := k.guard.Tags(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -91,12 +85,12 @@ func kept(ctx context.Context, store segment.Admin, guard *zkreg.Guard, marks *s
 			keep(tag, 0)
 		}
 	}
-	if marks != nil {
-		if err := marks.Marks(ctx, keep); err != nil {
+	if k.marks != nil {
+		if err := k.marks.Marks(ctx, keep); err != nil {
 			return nil, 0, err
 		}
 	}
-	rows, err := store.List(ctx)
+	rows, err := k.store.List(ctx)
 	for _, row := range rows {
 		if chosen(row.Tag) {
 			inTable++
@@ -108,21 +102,21 @@ func kept(ctx context.Context, store segment.Admin, guard *zkreg.Guard, marks *s
 
 // forget removes what is kept of the tags in highs, from ZooKeeper first: a try that was broken off can be
 // repeated.
-func forget(ctx context.Context, guard *zkreg.Guard, marks *sqlstore.HighWater, highs map[string]int64) error {
+func (k kept) forget(ctx context.Context, highs map[string]int64) error {
 	for tag := range highs {
-		if guard == nil {
+		if k.guard == nil {
 			break
 		}
 		bounded, cancel := context.WithTimeout(ctx, storeTimeout)
-		high, err := guard.Forget(bounded, tag)
+		high, err := k.guard.Forget(bounded, tag)
 		cancel()
 		if err != nil {
 			return err
 		}
 		highs[tag] = max(highs[tag], high)
 	}
-	if marks == nil {
+	if k.marks == nil {
 		return nil
 	}
-	return marks.Forget(ctx, slices.Collect(maps.Keys(highs)))
+	return k.marks.Forget(ctx, slices.Collect(maps.Keys(highs)))
 }

@@ -24,8 +24,8 @@ func (a *app) segmentListCmd() *cobra.Command {
 that a daemon takes. With --zk also which daemon fetched the last range, and when. Times are UTC.`,
 		Example: "  leafd segment list --data-dir /var/lib/leafd -o json",
 	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
-		return a.withStore(ctx, cfg, func(ctx context.Context, store segment.Admin, guard *zkreg.Guard) error {
-			rows, err := store.List(ctx)
+		return a.withStore(ctx, cfg, false, func(ctx context.Context, k kept) error {
+			rows, err := k.store.List(ctx)
 			if err != nil {
 				return err
 			}
@@ -33,8 +33,8 @@ that a daemon takes. With --zk also which daemon fetched the last range, and whe
 			for i, row := range rows {
 				list[i] = rowJSON(row)
 			}
-			if guard != nil {
-				if err := fetchedLast(ctx, guard, list); err != nil {
+			if k.guard != nil {
+				if err := fetchedLast(ctx, k.guard, list); err != nil {
 					a.warn([]string{"ZooKeeper doesn't tell which daemons fetched last: " + err.Error()})
 				}
 			}
