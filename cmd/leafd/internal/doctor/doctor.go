@@ -33,7 +33,8 @@ type Result struct {
 
 // check looks at one thing, and reports one Result or several.
 type check struct {
-	name string
+	wanted bool // the settings call for it
+	name   string
 	// limit is how long it may take. What it has reported by then stands.
 	limit time.Duration
 	run   func(ctx context.Context, r *report)

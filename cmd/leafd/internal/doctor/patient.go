@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -39,47 +40,33 @@ type Patient struct {
 	Timeout time.Duration
 }
 
-// Run runs every check that the settings call for.
-func (p *Patient) Run(ctx context.Context) []Result { return run(ctx, p.checks()) }
-
-// checks are those that the settings call for, in the order in which a start meets
-// them.
-func (p *Patient) checks() []check {
-	dir := dataDir{path: p.Cfg.DataDir, only: p.onlyMemory(), clock: p.Clock}
+// Run runs every check that the settings call for, in the order in which a start meets them.
+func (p *Patient) Run(ctx context.Context) []Result {
 	snowflakes, registry := p.Cfg.Snowflake.On, len(p.Cfg.ZooKeeper.Servers) > 0
 	local, database := p.Cfg.Segment.On && p.Cfg.Store(false).Local(), p.Cfg.Segment.On && !p.Cfg.Store(false).Local()
-	var checks []check
-	for _, c := range []struct {
-		wanted bool
-		name   string
-		run    func(ctx context.Context, r *report)
-	}{
-		{true, "listeners", p.listeners},
-		{true, "advertise", p.advertise},
-		{true, "access", p.access},
-		{true, "data-dir", dir.check},
-		{true, "data-lock", p.lock},
-		{p.Cfg.Segment.On, "marks", p.marks},
-		{local, "segments", p.sqlite},
-		{snowflakes, "record", p.record},
-		{snowflakes && registry, "zookeeper", p.servers},
-		{snowflakes && registry, "zk-node", p.node},
-		{snowflakes && registry, "zk-rights", p.rights},
-		{snowflakes && registry, "peers", p.peers},
-		{snowflakes && !registry, "zookeeper", p.standalone},
-		{snowflakes, "layout", p.layout},
-		{!snowflakes && registry && database, "zookeeper", p.servers}, // it guards the segments
-		{database, "mysql", p.mysql},                                  // behind what a start needs: a daemon goes on without
-		{true, "ntp", p.ntp},
-		{true, "open-files", p.openFiles},
-		{true, "alarm-webhook", p.webhook},
-		{true, "tls-cert", p.certificates},
-	} {
-		if c.wanted {
-			checks = append(checks, check{c.name, p.Timeout, c.run})
-		}
-	}
-	return checks
+	dir := dataDir{path: p.Cfg.DataDir, only: snowflakes && !registry || local, clock: p.Clock}
+	return run(ctx, slices.DeleteFunc([]check{
+		{true, "listeners", p.Timeout, p.listeners},
+		{true, "advertise", p.Timeout, p.advertise},
+		{true, "access", p.Timeout, p.access},
+		{true, "data-dir", p.Timeout, dir.check},
+		{true, "data-lock", p.Timeout, p.lock},
+		{p.Cfg.Segment.On, "marks", p.Timeout, p.marks},
+		{local, "segments", p.Timeout, p.sqlite},
+		{snowflakes, "record", p.Timeout, p.record},
+		{snowflakes && registry, "zookeeper", p.Timeout, p.servers},
+		{snowflakes && registry, "zk-node", p.Timeout, p.node},
+		{snowflakes && registry, "zk-rights", p.Timeout, p.rights},
+		{snowflakes && registry, "peers", p.Timeout, p.peers},
+		{snowflakes && !registry, "zookeeper", p.Timeout, p.standalone},
+		{snowflakes, "layout", p.Timeout, p.layout},
+		{!snowflakes && registry && database, "zookeeper", p.Timeout, p.servers}, // it guards the segments
+		{database, "mysql", p.Timeout, p.mysql},                                  // behind what a start needs: a daemon goes on without
+		{true, "ntp", p.Timeout, p.ntp},
+		{true, "open-files", p.Timeout, p.openFiles},
+		{true, "alarm-webhook", p.Timeout, p.webhook},
+		{true, "tls-cert", p.Timeout, p.certificates},
+	}, func(c check) bool { return !c.wanted }))
 }
 
 // standalone says what nothing checks.
@@ -97,11 +84,6 @@ func (p *Patient) access(_ context.Context, r *report) {
 	if len(exposed) == 0 {
 		r.OK(check, "nothing that a daemon trusts is open to others")
 	}
-}
-
-// onlyMemory tells that the data directory alone remembers what was issued.
-func (p *Patient) onlyMemory() bool {
-	return p.Cfg.Snowflake.On && len(p.Cfg.ZooKeeper.Servers) == 0 || p.Cfg.Segment.On && p.Cfg.Store(false).Local()
 }
 
 // cluster is the cluster that the settings name.

@@ -54,21 +54,19 @@ func (p *Patient) node(ctx context.Context, r *report) {
 	if record, err := cache.Peek(p.Cfg.DataDir); err == nil {
 		self = record
 	}
-	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
-	defer cancel()
 	registry, err := zkreg.Open(p.Cfg.ZKConfig(p.Clock))
 	if err != nil {
 		r.Fail("zk-node", err, "")
 		return
 	}
-	defer registry.Close()                     //nolint:errcheck // it has no error to tell
-	found, err := registry.Look(bounded, self) // which writes nothing
+	defer registry.Close()                 //nolint:errcheck // it has no error to tell
+	found, err := registry.Look(ctx, self) // which writes nothing
 	if err != nil {
 		r.Fail("zk-node", err, "")
 		return
 	}
-	known := p.judgeNode(r, self, found, registry.FixRoot(bounded, found, self, worker.Await))
-	list, err := inspect.ListWorkers(bounded, registry, p.Cfg.Snowflake.Layout, p.wall)
+	known := p.judgeNode(r, self, found, registry.FixRoot(ctx, found, self, worker.Await))
+	list, err := inspect.ListWorkers(ctx, registry, p.Cfg.Snowflake.Layout, p.wall)
 	if err != nil {
 		r.Fail("zk-ids", err, "")
 		return
@@ -129,7 +127,7 @@ func (p *Patient) rights(ctx context.Context, r *report) {
 	if record, err := inspect.LocalRecord(p.Cfg.DataDir); err == nil && record.Cluster != "" {
 		workerID = record.WorkerID
 	}
-	err := p.cluster(p.Timeout*3/4).WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error { return dir.Trial(ctx, workerID) })
+	err := p.cluster(p.Timeout).WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error { return dir.Trial(ctx, workerID) })
 	switch {
 	case errors.Is(err, zkreg.ErrDenied):
 		r.Fail(check, err, "let the user of --zk-auth-file do that: setAcl in ZooKeeper's shell; deleting is a right on the parent")
