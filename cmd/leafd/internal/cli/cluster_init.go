@@ -52,8 +52,12 @@ status ` + clusterFields + `.`,
 		}
 		_, err := at.dir.Status(ctx)
 		if errors.Is(err, worker.ErrNoCluster) {
-			if err := mayBeNew(ctx, at, addresses); err != nil {
-				return err
+			named, why := settings.ParseServers(addresses)
+			if why != "" {
+				return settings.Usagef("--known-address: %s", why)
+			}
+			if known := inspect.KnownCluster(ctx, []string{at.cfg.DataDir, settings.PackageDataDir}, at.client, named); known != nil {
+				return fmt.Errorf("no new cluster at %s: %w", at.cfg.ZooKeeper.Root, known)
 			}
 			if !fresh {
 				return settings.AsUsage(fmt.Errorf("%w; --new makes one", err))
@@ -77,18 +81,6 @@ status ` + clusterFields + `.`,
 		return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence(initWords[result],
 			fmt.Sprintf("cluster %s at %s: layout %s, epoch %d, worker IDs under %s", s.Cluster, at.cfg.ZooKeeper.Root, s.Layout, s.Epoch, s.Forever)))
 	}, "data-dir")
-}
-
-// mayBeNew returns an error where a daemon of this machine, or at one of addresses, knows a cluster.
-func mayBeNew(ctx context.Context, at site, addresses string) error {
-	named, why := settings.ParseServers(addresses)
-	if why != "" {
-		return settings.Usagef("--known-address: %s", why)
-	}
-	if err := inspect.KnownCluster(ctx, []string{at.cfg.DataDir, settings.PackageDataDir}, at.client, named); err != nil {
-		return fmt.Errorf("no new cluster at %s: %w", at.cfg.ZooKeeper.Root, err)
-	}
-	return nil
 }
 
 // mostLease is the longest --lease that a daemon can have.

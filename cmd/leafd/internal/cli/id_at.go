@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -27,12 +28,9 @@ finds the rows of that time by their primary key.
 		if err != nil {
 			return settings.AsUsage(err)
 		}
-		first, _, err := cfg.Snowflake.Layout.Range(from)
-		if err != nil {
-			return settings.AsUsage(err)
-		}
-		_, last, err := cfg.Snowflake.Layout.Range(until)
-		if err != nil {
+		first, _, early := cfg.Snowflake.Layout.Range(from)
+		_, last, late := cfg.Snowflake.Layout.Range(until)
+		if err := cmp.Or(early, late); err != nil {
 			return settings.AsUsage(err)
 		}
 		answer := jsonRange{From: from.String(), Until: until.String(), First: Decimal(first), Last: Decimal(last)}

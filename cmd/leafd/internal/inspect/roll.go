@@ -32,7 +32,6 @@ func CallRoll(ctx context.Context, dir *zkreg.Directory, s zkreg.Status, prober 
 		return nil, err
 	}
 	var back, missing []Member
-	var live []string
 	next, now := int64(0), wall()
 	for _, e := range entries {
 		if next < e.WorkerID {
@@ -42,14 +41,14 @@ func CallRoll(ctx context.Context, dir *zkreg.Directory, s zkreg.Status, prober 
 		w := server.InfoOf(e, now)
 		switch m := memberOf(w, now); {
 		case m.Live:
-			back, live = append(back, m), append(live, w.Address)
+			back = append(back, m)
 		case w.State != server.WorkerReleased && !w.Free(now):
 			missing = append(missing, m)
 		}
 	}
 	for _, address := range slices.Concat(known, s.Known) {
 		shown := func(m Member) bool { return m.Address == address }
-		if !slices.Contains(live, address) && !slices.ContainsFunc(missing, shown) {
+		if !slices.ContainsFunc(back, shown) && !slices.ContainsFunc(missing, shown) {
 			missing = append(missing, Member{Address: address, Found: "live before, and not now"})
 		}
 	}
