@@ -137,8 +137,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	d.Reload.Join("alarms", func(cfg settings.Config) { d.alarms.SetWebhook(cfg.Alarm.URL) })
 	// They are closed after all that may raise one, with two seconds for deliveries.
 	d.beside("the alarms", d.alarms.Run, d.alarms.Watch, d.watchSession)
-	memory := readMemory("")
-	boundHeap(memory)
+	memory := boundMemory()
 	if d.maxConns, err = d.connections(memory); err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 		Node: d.cfg.Node, ReadTimeout: d.cfg.Tuning.ReadTimeout,
 		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
 		Registry: registry, AdminApart: d.cfg.Listen.Admin != "" || d.Inherited[settings.AdminSocket] != nil,
-		MaxConns: d.maxConns, Memory: memory.Bytes, Conditions: d.alarms.Now, Events: d.recentEvents,
+		MaxConns: d.maxConns, Memory: memory, Conditions: d.alarms.Now, Events: d.recentEvents,
 	}); err != nil {
 		return err
 	}

@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"fmt"
-	"math"
 	"syscall"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/rs/zerolog"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
@@ -36,25 +38,25 @@ func OpenFiles() (uint64, error) {
 }
 
 // Connections returns how many connections a daemon takes that may have so many files open, and
-// use that memory: server.DefaultMaxConns, or fewer. It keeps:
+// use so many bytes of memory, 0 where that isn't known: server.DefaultMaxConns, or fewer. It keeps:
 //
 //  1. Connections and what is kept from them are never more than the files: a
 //     crowd of clients doesn't keep the daemon from its record, ZooKeeper or database.
 //  2. Connections take half of the memory at most, and no fewer than leastConnections
 //     are taken.
-func Connections(files uint64, memory Memory) (int, error) {
+func Connections(files, memory uint64) (int, error) {
 	if files < LeastFiles {
 		return 0, fmt.Errorf("%d files may be open at once, and leafd needs %d: raise LimitNOFILE of the unit, or ulimit -n", files, LeastFiles)
 	}
 	most := uint64(server.DefaultMaxConns)
-	if memory.Bytes > 0 {
-		most = min(most, max(leastConnections, memory.Bytes/2/server.ConnBytes))
+	if memory > 0 {
+		most = min(most, max(leastConnections, memory/2/server.ConnBytes))
 	}
 	return int(min(most, files-ReservedFiles)), nil
 }
 
-// connections is Connections for this process, with a warning where the files make them fewer.
-func (d *daemon) connections(memory Memory) (int, error) {
+// connections is Connections for this process, with a line of the log where they are fewer than leafd can take.
+func (d *daemon) connections(memory uint64) (int, error) {
 	files, err := OpenFiles()
 	if err != nil {
 		return 0, fmt.Errorf("reading the limit of open files: %w", err)
@@ -64,12 +66,24 @@ func (d *daemon) connections(memory Memory) (int, error) {
 		return 0, settings.AsUsage(err)
 	}
 	if n < server.DefaultMaxConns {
-		line := d.Log.Info()
-		if most, _ := Connections(math.MaxUint64, memory); n < most { // files enough are no error
-			line = d.Log.Warn()
+		level := zerolog.InfoLevel // little memory is no error
+		if uint64(n)+ReservedFiles == files {
+			level = zerolog.WarnLevel
 		}
-		line.Int("max_connections", n).Uint64("memory", memory.Bytes).Uint64("open_files", files).
-			Msgf("%d connections at most, of %d that leafd can take: they use half of %s, and leafd keeps %d of %d open files for itself; raise LimitNOFILE of the unit, or ulimit -n", n, server.DefaultMaxConns, memory, ReservedFiles, files)
+		d.Log.WithLevel(level).Int("max_connections", n).Uint64("memory", memory).Uint64("open_files", files).
+			Msgf("%d connections at most, of %d that leafd can take: they use half of the memory, and leafd keeps %d open files for itself; raise LimitNOFILE of the unit, or ulimit -n", n, server.DefaultMaxConns, ReservedFiles)
 	}
 	return n, nil
+}
+
+// boundMemory returns how many bytes this process may use: the least limit of its control groups, and of
+// the machine; 0 where none is known. It has the garbage collector work harder before a control group
+// ends the daemon, unless GOMEMLIMIT says when: what the kernel holds of connections is in the group, too.
+func boundMemory() uint64 {
+	_, _ = memlimit.Set(memlimit.WithRatio(0.8)) // where no limit is known there is none to keep
+	machine, _ := memlimit.FromSystem()
+	if group, err := memlimit.FromCgroup(); err == nil && (machine == 0 || group < machine) {
+		return group
+	}
+	return machine
 }

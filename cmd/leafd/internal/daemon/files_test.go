@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"math"
+	"os"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/server"
+)
+
+func TestConnections(t *testing.T) {
+	for _, test := range []struct {
+		files, memory uint64
+		want          int
+	}{
+		{math.MaxUint64, 0, 65_536},
+		{math.MaxUint64, 4 << 30, 65_536},
+		{math.MaxUint64, 512 << 20, 8192},
+		{math.MaxUint64, 1 << 20, leastConnections},
+		{1024, 512 << 20, 1024 - ReservedFiles},
+	} {
+		n, err := Connections(test.files, test.memory)
+		require.NoError(t, err)
+		require.Equal(t, test.want, n)
+		require.True(t, test.memory == 0 || n == leastConnections || uint64(n)*server.ConnBytes <= test.memory/2)
+	}
+	_, err := Connections(LeastFiles-1, 0)
+	require.Error(t, err)
+}
+
+// The collector is told of nothing where the operator has told it, and never of more than there is.
+func TestMemoryIsBounded(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	t.Setenv("GOMEMLIMIT", "1GiB")
+	all := boundMemory()
+	require.Positive(t, all)
+	require.Equal(t, before, debug.SetMemoryLimit(-1))
+	require.NoError(t, os.Unsetenv("GOMEMLIMIT")) // t.Setenv puts it back
+	require.Equal(t, all, boundMemory())
+	bound := debug.SetMemoryLimit(-1)
+	require.True(t, bound == math.MaxInt64 || uint64(bound) <= all/10*8+8, bound)
+}
