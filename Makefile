@@ -83,7 +83,6 @@ api: ## write /openapi.json, the list of GET / and the lists of docs/API.md agai
 
 .PHONY: docs
 docs: api deps ## write again what docs/ has from the code's tables: endpoints, errors, settings, commands, exit codes, alarms, metrics
-	LEAFDTEST_WRITE_ALARMS=1 go test -count=1 -run "^TestEveryCodeIsDocumented$$" ./cmd/leafd/internal/alarm
 	LEAFDTEST_WRITE_DOCS=1 TMPDIR=$(TEST_TMPDIR) go test -count=1 -run '^(TestReferenceIsCurrent|TestMetricsOfARealDaemon)$$' ./cmd/leafd/internal/cli ./cmd/leafd
 
 .PHONY: deps

@@ -2,13 +2,14 @@
 // by which a part tells it, how bad it is, the words for people, the HTTP answer and the exit code
 // of the process. Each part tells its own conditions when it is asked; package alarm compares,
 // and server shows them. Codes, answers and exit codes are a contract: add to them, never change
-// one. docs/ALARMS.md is made from the table.
+// one. docs/ALARMS.md says what each code does to IDs.
 package condition
 
 import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,7 +46,6 @@ type Info struct {
 	Private  bool          // its cause is for the log alone
 	Event    bool          // it is over when it is told, and stands for EventStands
 	Headline string        // what is wrong, in a few words
-	Meaning  string        // what that does to IDs; "": the code has another row with it
 	Action   string        // what to do about it
 
 	// The answer 503 to requests and to GET /readyz. Where Message is "" it is for GET /readyz
@@ -73,10 +73,8 @@ const EventStands = 10 * time.Minute
 
 // Of returns the condition that a part tells by a sentinel of the table.
 func Of(is error, subject string, err error) Condition {
-	for i := range table {
-		if row := &table[i]; row.Is != nil && row.Code != "" && errors.Is(is, row.Is) {
-			return row.of(subject, err)
-		}
+	if row := find(is); row != nil {
+		return row.of(subject, err)
 	}
 	return ByCode(IssuingStalled, subject, err)
 }
@@ -91,37 +89,41 @@ func ByCode(code Code, subject string, err error) Condition {
 	return (&Info{Code: code, Severity: Alarm, Headline: string(code)}).of(subject, err)
 }
 
+// Unfit returns the condition of a life that could not begin because of err; ok is false where the
+// table has none for it.
+func Unfit(err error) (c Condition, ok bool) {
+	row := find(err)
+	if row == nil {
+		return c, false
+	}
+	c = row.of("", err)
+	c.NotReady = true
+	return c, true
+}
+
+// find returns the first row whose sentinel err is, and that has a code.
+func find(err error) *Info {
+	i := slices.IndexFunc(table, func(row Info) bool { return row.Is != nil && row.Code != "" && errors.Is(err, row.Is) })
+	if i < 0 {
+		return nil
+	}
+	return &table[i]
+}
+
 func (i *Info) of(subject string, err error) Condition {
 	return Condition{Info: i, NotReady: i.NotReady, Subject: subject, Err: err}
 }
 
-// Unfit returns the condition of a life that could not begin because of err; ok is false where the
-// table has none for it.
-func Unfit(err error) (c Condition, ok bool) {
-	for i := range table {
-		if row := &table[i]; row.Is != nil && row.Code != "" && errors.Is(err, row.Is) {
-			c = row.of("", err)
-			c.NotReady = true
-			return c, true
-		}
-	}
-	return Condition{}, false
-}
-
 // Sort puts the worst first: what makes the daemon not ready, then by severity, then as the table has them.
 func Sort(all []Condition) {
-	at := func(c Condition) int {
-		return slices.IndexFunc(table, func(row Info) bool { return row.Code == c.Code })
-	}
-	less := func(b bool) int {
-		if b {
-			return 0
+	rank := func(c Condition) int {
+		at := slices.IndexFunc(table, func(row Info) bool { return row.Code == c.Code }) - len(table)*c.Severity.rank()
+		if !c.NotReady {
+			at += 3 * len(table) // behind those of every severity
 		}
-		return 1
+		return at
 	}
-	slices.SortStableFunc(all, func(a, b Condition) int {
-		return cmp.Or(less(a.NotReady)-less(b.NotReady), b.Severity.rank()-a.Severity.rank(), at(a)-at(b), cmp.Compare(a.Subject, b.Subject))
-	})
+	slices.SortStableFunc(all, func(a, b Condition) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Subject, b.Subject)) })
 }
 
 // Answers returns the rows that have an answer, in the order of precedence.
@@ -165,6 +167,14 @@ func Exit(err error) int {
 		}
 	}
 	return 0
+}
+
+// Clip returns the beginning of a text that is longer than most bytes.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // Rows returns the rows that have a code, in the order of the table.

@@ -56,14 +56,12 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: "worker_fenced_for_good", Is: ErrFencedForGood, Severity: Alarm, NotReady: true,
 		Headline: "fenced for good: ZooKeeper's root is of another cluster, or has another layout",
-		Meaning:  "The root that --zk leads to is of another cluster than the data directory, or has another layout, epoch or path. No snowflake ID is issued until a restart; segments are served.",
 		Action:   "Find out whether --zk and --zk-root are wrong, or leafd cluster init was run after a loss of data. Restart the daemon with its own root. Keep the data directory: it proves the worker ID.",
 		Answer:   "worker_fenced", RetryAfter: 30, Worker: "fenced",
 	},
 	{
 		Code: "lease_over", Is: worker.ErrLeaseOver, Severity: Alarm, NotReady: true,
 		Headline: "the lease is over: nothing is issued until ZooKeeper answers",
-		Meaning:  "ZooKeeper has taken no report for the whole --lease, so that the worker ID may be another's. No snowflake ID is issued until ZooKeeper answers.",
 		Action:   "Bring ZooKeeper back; issuing resumes by itself. If it has lost data, see registry_forgot.",
 		Answer:   "ceiling_reached", Message: "ZooKeeper has taken no report for the whole lease; IDs resume once it answers", RetryAfter: 30, Worker: notIssuing,
 	},
@@ -71,35 +69,30 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: "clock_refused", Is: worker.ErrClockRefused, Severity: Alarm, NotReady: true,
 		Headline: "the clock is refused: the daemon gets no worker ID until it is right",
-		Meaning:  "The clock is behind the time recorded before, or the peers have another time. At a start: exit 3.",
 		Action:   "Fix the clock, or wait until it has caught up. Never delete the record: IDs would repeat.",
 		Answer:   "clock_refused", RetryAfter: 10, Exit: ExitClock,
 	},
 	{
 		Code: "identity_held", Is: worker.ErrHeld, Severity: Alarm, NotReady: true,
 		Headline: "another process has this daemon's worker ID",
-		Meaning:  "A peer issues under this daemon's worker ID. At a start: exit 4.",
 		Action:   "Two ZooKeepers have one cluster's data: find that of the peer that the error names. Stop one of the two daemons, and give it an empty --data-dir.",
 		Answer:   "identity_held", RetryAfter: 10, Exit: ExitHeld,
 	},
 	{
 		Code: "workers_exhausted", Is: worker.ErrExhausted, Severity: Alarm, NotReady: true,
 		Headline: "no worker ID is left",
-		Meaning:  "Every worker ID is taken. The error says when the next one comes back. At a start: exit 5.",
 		Action:   "leafd worker list shows the holders. leafd worker release --force frees the worker ID of a host that is gone for good.",
 		Answer:   "workers_exhausted", RetryAfter: 30, Exit: ExitExhausted,
 	},
 	{
 		Code: "workers_closed", Is: worker.ErrNoCluster, Severity: Alarm,
 		Headline: "no new worker ID is given out",
-		Meaning:  "There is no cluster; or ZooKeeper lost data, and until the time in the error new daemons get no worker ID (exit 1). Daemons with a worker ID issue.",
 		Action:   "Start the daemons that had worker IDs: they put their cluster back. Once each is back or gone for good, run leafd cluster open. On a new ensemble run leafd cluster init.",
 		Answer:   "workers_closed", RetryAfter: 30,
 	},
 	{
 		Code: "worker_fenced", Is: worker.ErrFenced, Severity: Alarm, NotReady: true,
 		Headline: "fenced: nothing is issued until a new life of the daemon begins",
-		Meaning:  "Another process has its data directory, its entry in ZooKeeper or its worker ID. Within seconds the daemon gets a worker ID again, and goes on.",
 		Action:   "Find the other process that the error names: two daemons may run on copies of one data directory.",
 		Answer:   "worker_fenced", Message: "this daemon was displaced: it has stopped issuing until it is sure of a worker ID again", RetryAfter: 3, Worker: "fenced", Exit: ExitHeld,
 	},
@@ -108,7 +101,6 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: ClockBackwards, Is: snowflake.ErrClockBackwards, Severity: Alarm, NotReady: true,
 		Headline: "the clock is behind the last ID: snowflake IDs are refused",
-		Meaning:  "The clock was set back. Snowflake IDs are refused until it has caught up with the last one.",
 		Action:   "Nothing: issuing resumes by itself. Have NTP slew the clock instead of stepping it.",
 		Answer:   "clock_backwards", Message: "this machine's clock is behind the last ID; IDs resume when it has caught up", RetryAfter: 1, Worker: notIssuing,
 	},
@@ -120,7 +112,6 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: "clock_jumped", Is: worker.ErrClockJumped, Severity: Alarm, NotReady: true,
 		Headline: "the clock jumped ahead: snowflake IDs end at the ceiling recorded before",
-		Meaning:  "The machine's other clocks and the peers do not confirm the clock. IDs end at the ceiling recorded before.",
 		Action:   "Fix the clock; issuing resumes by itself. If the clock is right now, restart leafd.",
 		Answer:   "ceiling_reached", RetryAfter: 3, Worker: notIssuing,
 	},
@@ -133,27 +124,23 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: ReportFailing, Is: worker.ErrNotRecorded, Severity: Alarm,
 		Headline: "the ceiling can't be recorded: issuing ends when the clock reaches it",
-		Meaning:  "The data directory takes no ceiling. IDs end within seconds.",
 		Action:   freeDisk,
 	},
 	{
 		Code: IssuingStalled, Is: snowflake.ErrTimeExhausted, Severity: Alarm, NotReady: true,
 		Headline: "snowflake IDs are refused",
-		Meaning:  "Snowflake IDs are refused for a reason without a code of its own.",
 		Action:   "The error says which.",
 		Answer:   "not_ready", RetryAfter: 3, Worker: notIssuing,
 	},
 	{
 		Code: "peers_disagree", Is: worker.ErrPeersDisagree, Severity: Alarm, NotReady: true,
 		Headline: "most daemons have another time: not ready",
-		Meaning:  "Most daemons have another time. This one is not ready, and not in the list of live peers; IDs that it still issues are unique.",
 		Action:   "Compare with leafd clock check, and fix the clock that is wrong.",
 		Answer:   "clock_offset", Message: "most daemons have another time than this machine's clock", RetryAfter: 10, Worker: "not_ready",
 	},
 	{
 		Code: "segment_mark", Is: segment.ErrMark, Severity: Alarm, NotReady: true,
 		Headline: "the data directory takes no record of used ranges: no new range is used",
-		Meaning:  "The data directory does not take the highest ID of a tag. No new range is used; what is in memory is served.",
 		Action:   freeDisk,
 		Answer:   "segment_unavailable", RetryAfter: 3,
 	},
@@ -171,38 +158,32 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: "lease_half_over", Is: worker.ErrLeaseHalf, Severity: Alarm,
 		Headline: "half of the lease has passed without ZooKeeper",
-		Meaning:  "ZooKeeper has taken no report for half of the lease. Issuing ends at the time in the error.",
 		Action:   "Bring ZooKeeper back before that time. Restart no daemon, and lose no data directory, until then.",
 	},
 	{
 		Code: "registry_unreachable", Is: worker.ErrUnreachable, Severity: Alarm,
 		Headline: "ZooKeeper takes no report",
-		Meaning:  "ZooKeeper takes no report. Daemons run and start by their local records; new ones do not start.",
 		Action:   "Bring ZooKeeper back before the --lease is over.",
 		Answer:   "registry_unavailable", Message: "the registry of workers can't be reached; IDs are issued without it", RetryAfter: 3,
 	},
 	{
 		Code: "peers_undecided", Is: worker.ErrPeersUndecided, Severity: Alarm,
 		Headline: "the clocks differ, and no majority says which are wrong: going on",
-		Meaning:  "Peers have another time, and no majority says which clocks are wrong. This daemon goes on.",
 		Action:   "Compare with leafd clock check on each machine, and fix the clock that is wrong.",
 	},
 	{
 		Code: "peers_silent", Is: worker.ErrPeersSilent, Severity: Alarm, Private: true,
 		Headline: "no peer tells its clock: ours goes unchecked",
-		Meaning:  "No peer answers for its clock, so that this one is not checked.",
 		Action:   "Let the daemons reach each other's --advertise, and verify with leafd clock check.",
 	},
 	{
 		Code: SegmentStore, Is: segment.ErrStore, Severity: Alarm,
 		Headline: "the database gives no range: tags have what is in memory",
-		Meaning:  "The database doesn't answer, or is read-only. Tags are served from memory.",
 		Action:   "Bring the database back, or lead --mysql to the primary.",
 	},
 	{
 		Code: SegmentRegressed, Is: segment.ErrRegressed, Severity: Alarm,
 		Headline: "max_id went backwards",
-		Meaning:  "The table lost commits, was restored or set back. With ZooKeeper the next fetch moves max_id forward, and no ID repeats. Without, or with --segment-regressed refuse, the tag's ranges are refused.",
 		Action:   "Find out why. If ranges are refused, raise max_id above the highest high in all daemons' /api/segments.",
 	},
 	{
@@ -213,7 +194,6 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: SegmentUnguarded, Is: segment.ErrUnguarded, Severity: Alarm, After: 2 * time.Second,
 		Headline: "ZooKeeper is away: ranges are fetched without it",
-		Meaning:  "ZooKeeper is away, and ranges are fetched without it: a database that loses commits now repeats IDs. With --segment-guard require none is fetched.",
 		Action:   "Bring ZooKeeper back. Let no database fail over meanwhile.",
 	},
 	{
@@ -224,7 +204,6 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: SegmentBadRow, Is: segment.ErrBadRow, Severity: Alarm,
 		Headline: "the row can't be used: its ranges are refused",
-		Meaning:  "step or max_id of a row, or the tag's high mark, can't be used. Its ranges are refused.",
 		Action:   "Fix what the error names.",
 	},
 	{
@@ -235,55 +214,46 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: "segment_row_missing", Is: segment.ErrRowMissing, Severity: Warning,
 		Headline: "a fetch found no row: the tag has what is in memory",
-		Meaning:  "A tag has no row. It is served from memory until two passes over the table agree. No alarm, a line of the log.",
 		Action:   "Nothing if the tag was deleted. Else put the row back, above every ID ever issued.",
 	},
 	{
 		Code: "segment_tags_gone", Is: segment.ErrTagsGone, Severity: Alarm,
 		Headline: "the table shows none of the tags: they have what is in memory",
-		Meaning:  "The table was emptied, is being restored, or is another database's. The tags are served from memory.",
 		Action:   "Put the rows back, above every ID ever issued, or correct --mysql. If all tags were deleted on purpose, create one.",
 	},
 	{
 		Code: "segment_tables_differ", Is: segment.ErrTablesDiffer, Severity: Alarm,
 		Headline: "this daemon and another one have different tables of segments",
-		Meaning:  "This daemon and the one that the error names have different databases under one root of ZooKeeper, or nodes of one whose writes arrive late. While ZooKeeper is away IDs repeat.",
 		Action:   "Give all daemons the same --mysql.",
 	},
 	{
 		Code: "certificate_refused", Is: ErrCertificateRefused, Severity: Alarm,
 		Headline: "the changed certificate can't be used: the one before stays",
-		Meaning:  "Changed files of --tls-cert, --tls-key or --tls-client-ca can't be used. The previous certificate is still served.",
 		Action:   "Fix the files as the error says; they are taken within seconds.",
 	},
 	{
 		Code: "certificate_expiring", Is: ErrCertificateExpiring, Severity: Alarm,
 		Headline: "the certificate ends soon, or has ended",
-		Meaning:  "The certificate of --tls-cert ends soon, or has ended, so that clients refuse it.",
 		Action:   "Replace the files of the certificate and its key.",
 	},
 	{
 		Code: RegistryDataLost, Severity: Alarm, Event: true,
 		Headline: "ZooKeeper has lost data: each daemon puts its worker ID back",
-		Meaning:  "ZooKeeper has lost data, or was set back. This daemon puts its worker ID back, and goes on. New daemons get none until every lost one has ended.",
 		Action:   "Find out what did it. After a restored backup run leafd cluster recover at once. Once leafd worker list shows every daemon that is not gone for good, run leafd cluster open.",
 	},
 	{
 		Code: WorkerIDLost, Severity: Alarm, Event: true,
 		Headline: "our worker ID is lost: this data directory gets another one",
-		Meaning:  "The data directory's worker ID is another's, or ZooKeeper lost it after its limit. The daemon gets another one.",
 		Action:   "Nothing if the daemon was down beyond its lease, or the worker ID was released. Else find out what emptied ZooKeeper, or set it back.",
 	},
 	{
 		Code: RecordSetAside, Severity: Alarm, Event: true,
 		Headline: "the local record was set aside: this data directory gets another worker ID",
-		Meaning:  "The local record is damaged or lost, or this data directory is a copy. The record is now the file that the error names, and the daemon got another worker ID.",
 		Action:   "Find out why. Copy no data directories.",
 	},
 	{
-		Code: AlarmsUndelivered, Severity: Warning,
+		Code: AlarmsUndelivered, Severity: Warning, Private: true,
 		Headline: "alarms are not delivered to the webhook",
-		Meaning:  "The last alarm was not delivered to --alarm-webhook. No alarm, a line of the log.",
 		Action:   "See the log for the reason.",
 	},
 }

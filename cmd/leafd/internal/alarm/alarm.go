@@ -6,12 +6,10 @@ package alarm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server/condition"
@@ -36,30 +35,24 @@ const (
 	overAfter = 5 * time.Second
 	// keptEvents is how many events are kept.
 	keptEvents = 200
-	// queued is how many alarms wait for a webhook that is busy.
-	queued = 64
-	// stopGrace is what Run has at its end to deliver what is queued.
+	// underWay is how many alarms are on their way to the webhook at once.
+	underWay = 32
+	// stopGrace is what those have at the end of Run.
 	stopGrace = 2 * time.Second
 	// longest is how much of a text goes into an alarm, in bytes.
 	longest = 4 << 10
 )
 
-// ErrConfig is returned for a webhook that can't be used.
-var ErrConfig = errors.New("bad configuration")
-
 // Config is what Alarms need.
 type Config struct {
 	// Log gets a line for each condition that begins or ends, and one for each alarm that isn't delivered.
 	Log zerolog.Logger
-	// Registerer gets the counters. Required.
+	// Registerer gets the counters.
 	Registerer prometheus.Registerer
-	// Clock tells the time of alarms. Required.
+	// Clock tells the time of alarms.
 	Clock clock.Clock
-	// Ask returns what is wrong now, as each part tells it. It must not block. Required.
+	// Ask returns what is wrong now, as each part tells it. It must not block.
 	Ask func() []condition.Condition
-	// Cause puts an error into words for every reader, or returns ""; nil: none has words.
-	// It must not block.
-	Cause func(error) string
 	// Node and Version are told with each alarm.
 	Node, Version string
 }
@@ -73,20 +66,23 @@ type Config struct {
 //     where it is an alarm. Neither waits for the webhook.
 //  3. The webhook gets an alarm of a code at most once in PostPause, so that events
 //     of 100,000 tags keep no other code from it.
-//  4. What is queued for the webhook is bounded. What isn't delivered is counted.
+//  4. What is on its way to the webhook is bounded. What isn't delivered is counted.
 //  5. However many ask, asking the parts takes a tenth of a processor: of 100,000 tags
 //     that fail each is looked at. For nine times as long as it took, and lookEvery at
-//     most, Now has the same answer.
+//     most, all who ask have the same answer.
 type Alarms struct {
-	cfg    Config                 // immutable
-	raised *prometheus.CounterVec // immutable
-	posted *prometheus.CounterVec // immutable
-	client *http.Client           // immutable after New; tests change it
-	grace  time.Duration          // immutable after New; tests shorten it
-	queue  chan notice
+	cfg    Config                  // immutable
+	raised *prometheus.CounterVec  // immutable
+	posted *prometheus.CounterVec  // immutable
+	client *http.Client            // immutable after New; tests change it
+	grace  time.Duration           // immutable after New; tests shorten it
 	hook   atomic.Pointer[url.URL] // nil: none
 	looks  clock.Heartbeat         // see Stuck
 	lost   atomic.Pointer[error]   // why the last alarm was not delivered; nil: it was
+
+	posts        errgroup.Group  // alarms on their way
+	life, work   context.Context // no alarm is tried again, or at all, once they end
+	end, abandon context.CancelFunc
 
 	asked struct {
 		sync.Mutex
@@ -99,7 +95,6 @@ type Alarms struct {
 	seen   map[key]*sight                   // mu protects; conditions, as they were seen last
 	events []Event                          // mu protects; the last ones, the newest last
 	quiet  map[condition.Code]time.Duration // mu protects; monotonic; the webhook gets none of the code before
-	ended  bool                             // mu protects; Run delivers no more than what is queued
 }
 
 // key is what tells conditions apart: another cause is no other condition. One that makes the
@@ -109,6 +104,8 @@ type key struct {
 	subject  string
 	notReady bool
 }
+
+func keyOf(c condition.Condition) key { return key{c.Code, c.Subject, c.NotReady} }
 
 // sight is a condition as the loop sees it.
 type sight struct {
@@ -136,11 +133,8 @@ type notice struct {
 	Error   string         `json:"error,omitempty"`
 }
 
-// New returns Alarms, with the counters of all codes at 0. ErrConfig.
-func New(cfg Config) (*Alarms, error) {
-	if cfg.Registerer == nil || cfg.Clock == nil || cfg.Ask == nil {
-		return nil, fmt.Errorf("%w: Config needs Registerer, Clock and Ask", ErrConfig)
-	}
+// New returns Alarms, with the counters of all codes at 0.
+func New(cfg Config) *Alarms {
 	metrics := promauto.With(cfg.Registerer)
 	a := &Alarms{
 		cfg: cfg,
@@ -154,10 +148,12 @@ func New(cfg Config) (*Alarms, error) {
 		}, []string{"result"}),
 		client: newClient(),
 		grace:  stopGrace,
-		queue:  make(chan notice, queued),
 		seen:   make(map[key]*sight),
 		quiet:  make(map[condition.Code]time.Duration),
 	}
+	a.posts.SetLimit(underWay)
+	a.work, a.abandon = context.WithCancel(context.Background())
+	a.life, a.end = context.WithCancel(a.work)
 	for _, row := range condition.Rows() {
 		if row.Severity == condition.Alarm {
 			a.raised.WithLabelValues(string(row.Code))
@@ -166,22 +162,21 @@ func New(cfg Config) (*Alarms, error) {
 	for _, result := range []string{resultOK, resultFailed, resultDropped} {
 		a.posted.WithLabelValues(result)
 	}
-	return a, nil
+	return a
 }
 
 // Now returns what is wrong now, the worst first, and the events of severity Alarm that stand still.
 func (a *Alarms) Now() []condition.Condition {
-	all := a.lately()
+	all := a.ask()
 	now := a.cfg.Clock.Mono()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range all {
 		c := &all[i]
 		c.Since = now
-		if s := a.seen[key{c.Code, c.Subject, c.NotReady}]; s != nil {
+		if s := a.seen[keyOf(*c)]; s != nil {
 			c.Since = s.Since
 		}
-		c.Cause = a.cause(*c)
 	}
 	for _, e := range slices.Backward(a.events) {
 		lasts := func(c condition.Condition) bool { return c.Code == e.Code && c.Subject == e.Subject }
@@ -193,36 +188,29 @@ func (a *Alarms) Now() []condition.Condition {
 	return all
 }
 
-// lately returns what the parts say, or have said a moment ago.
-func (a *Alarms) lately() []condition.Condition {
+// ask returns what the parts say, or have said a moment ago.
+func (a *Alarms) ask() []condition.Condition {
 	a.asked.Lock()
 	defer a.asked.Unlock()
 	if began := a.cfg.Clock.Mono(); began >= a.asked.until {
-		a.asked.all = a.ask()
+		a.asked.all = a.cfg.Ask()
 		ended := a.cfg.Clock.Mono()
 		a.asked.until = ended + min(9*(ended-began), lookEvery)
 	}
 	return slices.Clone(a.asked.all)
 }
 
-// ask asks the parts, of which the webhook is one.
-func (a *Alarms) ask() []condition.Condition {
-	all := a.cfg.Ask()
+// Undelivered returns why the last alarm was not delivered; nil: it was, or there is no webhook any more.
+func (a *Alarms) Undelivered() error {
 	if err := a.lost.Load(); err != nil && a.hook.Load() != nil {
-		all = append(all, condition.ByCode(condition.AlarmsUndelivered, "", *err))
+		return *err
 	}
-	return all
+	return nil
 }
 
-func (a *Alarms) cause(c condition.Condition) string {
-	if c.Err == nil || c.Private || a.cfg.Cause == nil {
-		return ""
-	}
-	return a.cfg.Cause(c.Err)
-}
-
-// Watch compares until ctx is done.
-func (a *Alarms) Watch(ctx context.Context) error {
+// Run compares until ctx is done, and then waits for the alarms on their way, for two seconds. It is
+// to be called once. Alarms that are raised after it are logged and not delivered.
+func (a *Alarms) Run(ctx context.Context) error {
 	next := time.NewTicker(lookEvery)
 	defer next.Stop()
 	defer a.looks.Pause()
@@ -231,13 +219,17 @@ func (a *Alarms) Watch(ctx context.Context) error {
 		a.look()
 		select {
 		case <-ctx.Done():
-			return nil
+			a.mu.Lock()
+			a.end()
+			a.mu.Unlock()
+			defer time.AfterFunc(a.grace, a.abandon).Stop()
+			return a.posts.Wait()
 		case <-next.C:
 		}
 	}
 }
 
-// Stuck returns nil while Watch comes round: a log that takes no line keeps it from that.
+// Stuck returns nil while Run comes round: a log that takes no line keeps it from that.
 func (a *Alarms) Stuck() error {
 	if late := a.looks.Overdue(a.cfg.Clock); late > 0 {
 		return fmt.Errorf("the loop that compares conditions is %s late", late.Round(time.Millisecond))
@@ -252,12 +244,11 @@ func (a *Alarms) look() {
 	var begun, over []condition.Condition
 	a.mu.Lock()
 	for _, c := range all {
-		k := key{c.Code, c.Subject, c.NotReady}
-		s := a.seen[k]
+		s := a.seen[keyOf(c)]
 		if s == nil {
 			s = &sight{}
 			s.Since = now
-			a.seen[k] = s
+			a.seen[keyOf(c)] = s
 		}
 		c.Since, s.last = s.Since, now
 		s.Condition = c
@@ -288,7 +279,6 @@ func (a *Alarms) look() {
 // Tell tells of an event, now.
 func (a *Alarms) Tell(c condition.Condition) {
 	c.Since = a.cfg.Clock.Mono()
-	c.Cause = a.cause(c)
 	a.mu.Lock()
 	a.events = append(a.events, Event{c, a.cfg.Clock.Read().Wall()})
 	a.events = a.events[max(0, len(a.events)-keptEvents):]
@@ -305,13 +295,13 @@ func (a *Alarms) Events() []Event {
 	return all
 }
 
-// tell writes the line of c, counts it, and queues it for the webhook.
+// tell writes the line of c, and counts and posts it where it is an alarm.
 func (a *Alarms) tell(c condition.Condition) {
 	n := notice{
-		Code: c.Code, Message: clip(c.Headline), Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version, Subject: clip(c.Subject),
+		Code: c.Code, Message: c.Headline, Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version, Subject: condition.Clip(c.Subject, longest),
 	}
 	if c.Err != nil {
-		n.Error = clip(c.Err.Error())
+		n.Error = condition.Clip(c.Err.Error(), longest)
 	}
 	line := a.cfg.Log.Warn().Str("condition", string(c.Code))
 	if c.Severity == condition.Alarm {
@@ -325,37 +315,7 @@ func (a *Alarms) tell(c condition.Condition) {
 		line.Str("error", n.Error)
 	}
 	line.Str("do", c.Action).Msg(n.Message)
-	if c.Severity == condition.Alarm && !a.enqueue(n) {
-		a.drop(n, "an alarm is not delivered: the queue is full, or leafd is stopping")
+	if c.Severity == condition.Alarm {
+		a.send(n)
 	}
-}
-
-// enqueue queues n for the webhook, where it is to be posted. It returns false where there is no
-// room for it.
-func (a *Alarms) enqueue(n notice) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.cfg.Clock.Mono()
-	until, told := a.quiet[n.Code]
-	if a.hook.Load() == nil || told && now < until {
-		return true
-	}
-	a.quiet[n.Code] = now + PostPause
-	if a.ended {
-		return false
-	}
-	select {
-	case a.queue <- n:
-		return true
-	default:
-		return false
-	}
-}
-
-// clip returns the beginning of a text that is too long.
-func clip(s string) string {
-	if len(s) <= longest {
-		return s
-	}
-	return strings.ToValidUTF8(s[:longest], "") + "…"
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -20,8 +19,6 @@ const (
 	tryTimeout = 5 * time.Second
 	// retryFor is how long an alarm is tried again.
 	retryFor = 5 * time.Minute
-	// reply is how much of an answer's body is read, in bytes; none is used.
-	reply = 4 << 10
 )
 
 // Results of a delivery, as the metrics name them.
@@ -31,8 +28,8 @@ const (
 	resultDropped = "dropped"
 )
 
-// SetWebhook makes webhook the one that alarms are posted to from then on, those that wait or are
-// tried again included: an http or https URL; nil: none, as at first.
+// SetWebhook makes webhook the one that alarms are posted to from then on, those that are tried
+// again included: an http or https URL; nil: none, as at first.
 //
 // The URL often is a secret: chat services put a token into it. Of it nothing
 // but scheme and host is ever told, and so the text of a url.Error never is.
@@ -53,51 +50,28 @@ func newClient() *http.Client {
 	}
 }
 
-// errStopping ends the pause before another try.
-var errStopping = errors.New("leafd is stopping")
-
-// Run delivers until ctx is done, and then what is queued, for two more seconds. It is
-// to be called once. Alarms that are raised after it are logged and not delivered.
-func (a *Alarms) Run(ctx context.Context) error {
-	// A try that is under way when ctx ends has until work does.
-	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
-	life, end := context.WithCancelCause(work)
-	defer end(nil)
-	defer context.AfterFunc(ctx, func() {
-		end(errStopping)
-		time.AfterFunc(a.grace, giveUp)
-	})()
-	for {
-		select {
-		case n := <-a.queue:
-			a.deliver(work, life, n)
-			continue
-		case <-ctx.Done():
-		}
-		a.mu.Lock()
-		a.ended = true
-		close(a.queue) // enqueue sends no more
-		a.mu.Unlock()
-		for n := range a.queue {
-			a.deliver(work, life, n)
-		}
-		return nil
+// send posts n in the background, where it is to be posted.
+func (a *Alarms) send(n notice) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.cfg.Clock.Mono()
+	if until, told := a.quiet[n.Code]; a.hook.Load() == nil || told && now < until {
+		return
+	}
+	a.quiet[n.Code] = now + PostPause
+	if a.life.Err() != nil || !a.posts.TryGo(func() error { a.deliver(n); return nil }) {
+		a.posted.WithLabelValues(resultDropped).Inc()
+		a.cfg.Log.Warn().Str("code", string(n.Code)).Msg("an alarm is not delivered: too many are on their way, or leafd is stopping")
 	}
 }
 
-// deliver posts n, again and again where that may help until life ends, and then a last
-// time. It returns when work ends.
-func (a *Alarms) deliver(work, life context.Context, n notice) {
-	if work.Err() != nil {
-		a.drop(n, "leafd stops: an alarm was not delivered in time")
-		return
-	}
+// deliver posts n, again and again where that may help until life ends, and then a last time.
+func (a *Alarms) deliver(n notice) {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.Multiplier, pauses.RandomizationFactor = time.Second, 2, 0.2
-	post := func() (struct{}, error) { return struct{}{}, a.post(work, n) }
-	_, err := backoff.Retry(life, post, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(retryFor))
-	if errors.Is(err, errStopping) {
+	post := func() (struct{}, error) { return struct{}{}, a.post(n) }
+	_, err := backoff.Retry(a.life, post, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(retryFor))
+	if errors.Is(err, context.Canceled) {
 		_, err = post()
 	}
 	if err != nil {
@@ -110,54 +84,27 @@ func (a *Alarms) deliver(work, life context.Context, n notice) {
 	a.lost.Store(nil)
 }
 
-func (a *Alarms) drop(n notice, why string) {
-	a.posted.WithLabelValues(resultDropped).Inc()
-	a.cfg.Log.Warn().Str("code", string(n.Code)).Msg(why)
-}
-
-// post posts n once. Its errors are those of backoff: trying again changes nothing about a
-// permanent one.
-func (a *Alarms) post(ctx context.Context, n notice) error {
+// post posts n once. Trying again changes nothing about an error that is backoff's permanent one.
+func (a *Alarms) post(n notice) error {
 	hook := a.hook.Load()
 	if hook == nil {
 		return backoff.Permanent(errors.New("the webhook was taken away"))
 	}
-	body, err := json.Marshal(n)
-	if err != nil {
-		return backoff.Permanent(err)
-	}
+	body, _ := json.Marshal(n) // of strings alone
+	header := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"leafd/" + a.cfg.Version}}
+	req := &http.Request{Method: http.MethodPost, URL: hook, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
 	where := hook.Scheme + "://" + hook.Host
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.String(), bytes.NewReader(body))
+	resp, err := a.client.Do(req.WithContext(a.work))
 	if err != nil {
-		return backoff.Permanent(errors.New(where + " can't be asked")) // err has the URL
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "leafd/"+a.cfg.Version)
-	resp, err := a.client.Do(req)
-	var u *url.Error
-	if errors.As(err, &u) {
-		return fmt.Errorf("%s: %w", where, u.Err)
-	}
-	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", where, errors.Unwrap(err)) // the text of the url.Error itself has the URL
 	}
 	defer resp.Body.Close()
-	// Reading to the end lets the other side close in peace; a failure to is none.
-	_, _ = io.CopyN(io.Discard, resp.Body, reply)
-	return judge(resp, fmt.Errorf("%s answered %d", where, resp.StatusCode))
-}
-
-// judge returns nil for a delivery, else err as backoff takes it.
-func judge(resp *http.Response, err error) error {
 	code := resp.StatusCode
+	err = fmt.Errorf("%s answered %d", where, code)
 	switch {
 	case code >= 200 && code < 300:
 		return nil
 	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests:
-		seconds, parseErr := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 32)
-		if parseErr == nil && seconds > 0 {
-			return fmt.Errorf("%w, %w", err, backoff.RetryAfter(int(seconds)))
-		}
 		return err
 	case code >= 300 && code < 400:
 		err = fmt.Errorf("%w, a redirect that is not followed: give the URL that it leads to", err)

@@ -129,12 +129,6 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 func TestWebhookRetries(t *testing.T) {
-	after := func(value string, codes ...int) func(int, http.ResponseWriter) {
-		return func(n int, w http.ResponseWriter) {
-			w.Header().Set("Retry-After", value)
-			status(codes...)(n, w)
-		}
-	}
 	for _, test := range []struct {
 		name        string
 		answer      func(int, http.ResponseWriter)
@@ -148,14 +142,7 @@ func TestWebhookRetries(t *testing.T) {
 		{"each longer than the one before", status(500, 502, 503, 504), 5, true, 12 * time.Second, 18 * time.Second},
 		{"408", status(408), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
 		{"429", status(429), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
-		{"429 with a pause", after("30", 429), 2, true, 30 * time.Second, 30 * time.Second},
-		{"a pause that is none", after("soon", 503), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
-		{"a pause of nothing", after("0", 503), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
-		{"a negative pause", after("-5", 503), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
-		{"a pause of an hour", after("3600", 503), 1, false, 0, 0},
-		{"a pause beyond all numbers", after("4294967295", 503), 1, false, 0, 0},
 		{"400", status(400), 1, false, 0, 0},
-		{"401 with a pause", after("1", 401), 1, false, 0, 0},
 		{"404", status(404), 1, false, 0, 0},
 		{"410", status(410), 1, false, 0, 0},
 		{"304", status(304), 1, false, 0, 0},
@@ -247,46 +234,43 @@ func TestWebhookRedirects(t *testing.T) {
 }
 
 // A receiver that hangs costs the alarms that don't fit, not the daemon.
-func TestWebhookQueueOverflow(t *testing.T) {
+func TestWebhookHangs(t *testing.T) {
 	s := receive(t, nil)
 	s.hold = make(chan struct{})
 	r := newRigTo(t, s.URL)
 	r.client.Timeout = time.Minute
 	stop := r.start()
 	code := func(i int) condition.Code { return condition.Code(fmt.Sprintf("test_%03d", i)) }
-	r.raise(code(0), "under way")
-	<-s.got
 	const more = 10
-	for i := 1; i <= queued+more; i++ {
+	var want []string
+	for i := range underWay + more {
 		r.raise(code(i), "")
+		want = append(want, string(code(i)))
 	}
-	require.Len(t, r.told(""), 1+queued+more)
+	require.Len(t, r.told(""), underWay+more)
 	require.Equal(t, more, r.delivered("dropped"))
-	require.Equal(t, more, strings.Count(r.lines.String(), "the queue is full"))
+	require.Equal(t, more, strings.Count(r.lines.String(), "too many are on their way"))
 	close(s.hold)
-	eventually(t, func() bool { return r.delivered("ok") == 1+queued })
-	for i, c := range s.codes(t) {
-		require.Equal(t, string(code(i)), c, "in order")
-	}
+	eventually(t, func() bool { return r.delivered("ok") == underWay })
+	require.ElementsMatch(t, want[:underWay], s.codes(t))
 	stop()
-	r.raise(code(queued+more+1), "after the end")
+	r.raise(code(underWay+more), "after the end")
 	require.Equal(t, more+1, r.delivered("dropped"))
-	require.Equal(t, int64(1+queued), s.asked.Load())
+	require.Equal(t, int64(underWay), s.asked.Load())
 }
 
 func TestWebhookAtTheStop(t *testing.T) {
-	t.Run("what is queued is delivered", func(t *testing.T) {
+	t.Run("what is on its way is delivered", func(t *testing.T) {
 		s := receive(t, nil)
 		r := newRigTo(t, s.URL)
 		r.raise("clock_refused", "before Run")
 		r.raise("clock_jumped", "before Run")
 		r.start()()
-		require.Equal(t, []string{"clock_refused", "clock_jumped"}, s.codes(t))
+		require.ElementsMatch(t, []string{"clock_refused", "clock_jumped"}, s.codes(t))
 		require.Equal(t, 2, r.delivered("ok"))
 	})
 	t.Run("a pause ends in a last try", func(t *testing.T) {
 		s := receive(t, func(_ int, w http.ResponseWriter) {
-			w.Header().Set("Retry-After", "60")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
 		r := newRigTo(t, s.URL)
@@ -306,14 +290,13 @@ func TestWebhookAtTheStop(t *testing.T) {
 		r.grace = 50 * time.Millisecond
 		stop := r.start()
 		r.raise("clock_jumped", "under way")
+		r.raise(condition.ClockBackwards, "under way, too")
 		<-s.got
-		r.raise(condition.ClockBackwards, "queued")
-		r.raise("peers_silent", "queued")
+		<-s.got
 		stop()
 		close(s.hold)
-		require.Equal(t, 1, r.delivered("failed"))
-		require.Equal(t, 2, r.delivered("dropped"))
-		require.Equal(t, 2, strings.Count(r.lines.String(), "not delivered in time"))
+		require.Equal(t, 2, r.delivered("failed"))
+		require.Equal(t, 2, strings.Count(r.lines.String(), "an alarm was not delivered"))
 		requireSecret(t, r)
 	})
 }
@@ -331,7 +314,7 @@ func TestWebhookChanges(t *testing.T) {
 	r.postTo(second.URL)
 	r.raise(condition.ReportFailing, "second")
 	eventually(t, func() bool { return r.delivered("ok") == 2 })
-	require.Equal(t, []string{"clock_jumped", "report_failing"}, second.codes(t))
+	require.ElementsMatch(t, []string{"clock_jumped", "report_failing"}, second.codes(t))
 	r.SetWebhook(nil)
 	r.raise("peers_silent", "there is none again")
 	stop()

@@ -17,6 +17,7 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -24,7 +25,7 @@ import (
 // longestCause is how many bytes of an error's own words are shown.
 const longestCause = 300
 
-// cause says in a few words why err happened, for every client that may read the overview
+// cause says in a few words why c is so, for every client that may read the overview
 // (docs/SECURITY.md). It keeps:
 //
 //   - Nothing that another service has said is in it: of an answer of the database
@@ -32,7 +33,11 @@ const longestCause = 300
 //     database and of ZooKeeper are.
 //   - Only errors of leafd, of the operating system and of SQLite have their own
 //     words. One of another kind, also inside of these, has none: "".
-func cause(err error) string {
+func cause(c condition.Condition) string {
+	err := c.Err
+	if err == nil || c.Private {
+		return ""
+	}
 	if said := sqlstore.Said(err); said != "" {
 		return said
 	}
@@ -65,11 +70,7 @@ func cause(err error) string {
 	case !speaksForItself(err):
 		return ""
 	}
-	text := err.Error()
-	if len(text) > longestCause {
-		text = strings.ToValidUTF8(text[:longestCause], "") + "…"
-	}
-	return text
+	return condition.Clip(err.Error(), longestCause)
 }
 
 // speaksForItself tells whether every error in err's tree is of a kind with words that

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
@@ -54,7 +55,7 @@ func TestCause(t *testing.T) {
 		{"long", errors.New(strings.Repeat("ä", 300)), strings.Repeat("ä", 150) + "…"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := cause(test.err)
+			got := cause(condition.Condition{Info: &condition.Info{}, Err: test.err})
 			if test.name == "ours" {
 				require.Equal(t, test.err.Error(), got)
 				return

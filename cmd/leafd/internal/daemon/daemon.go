@@ -128,15 +128,10 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 		d.Reload.Join("certificates", func(settings.Config) { d.certificates.Look() })
 	}
 	registry := prometheus.NewRegistry()
-	if d.alarms, err = alarm.New(alarm.Config{
-		Log: d.Log, Registerer: registry, Clock: d.Clock,
-		Ask: d.conditions, Cause: cause, Node: d.cfg.Node, Version: d.Version,
-	}); err != nil {
-		return settings.AsUsage(err)
-	}
+	d.alarms = alarm.New(alarm.Config{Log: d.Log, Registerer: registry, Clock: d.Clock, Ask: d.conditions, Node: d.cfg.Node, Version: d.Version})
 	d.Reload.Join("alarms", func(cfg settings.Config) { d.alarms.SetWebhook(cfg.Alarm.URL) })
 	// They are closed after all that may raise one, with two seconds for deliveries.
-	d.beside("the alarms", d.alarms.Run, d.alarms.Watch, d.watchSession)
+	d.beside("the alarms", d.alarms.Run, d.watchSession)
 	memory := boundMemory()
 	if d.maxConns, err = d.connections(memory); err != nil {
 		return err

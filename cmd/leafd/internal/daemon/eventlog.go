@@ -20,6 +20,12 @@ import (
 // noteWait notes what a start waits for; nil: nothing that is known.
 func (d *daemon) noteWait(what error) { d.waits.Store(&what) }
 
+// tell tells of an event.
+func (d *daemon) tell(c condition.Condition) {
+	c.Cause = cause(c)
+	d.alarms.Tell(c)
+}
+
 // workerEvent writes down what a worker tells when it happens. What lasts it tells when it is asked (conditions).
 func (d *daemon) workerEvent(e worker.Event) {
 	switch e.Kind {
@@ -31,13 +37,13 @@ func (d *daemon) workerEvent(e worker.Event) {
 	case worker.EventRecordStale:
 		d.Log.Warn().Stringer("ceiling", e.Until).Msg("one of the two slots of worker.json is damaged: the start waits for a ceiling that the lost one may have had")
 	case worker.EventClockRefused:
-		d.alarms.Tell(condition.Of(condition.ErrClockForAMoment, "", fmt.Errorf("%d calls were refused", e.Refused)))
+		d.tell(condition.Of(condition.ErrClockForAMoment, "", fmt.Errorf("%d calls were refused", e.Refused)))
 	case worker.EventRecordLost:
-		d.alarms.Tell(condition.ByCode(condition.RecordSetAside, "", e.Err))
+		d.tell(condition.ByCode(condition.RecordSetAside, "", e.Err))
 	case worker.EventRemoved:
-		d.alarms.Tell(condition.ByCode(condition.WorkerIDLost, "", errors.New(e.Text)))
+		d.tell(condition.ByCode(condition.WorkerIDLost, "", errors.New(e.Text)))
 	case worker.EventDataLost:
-		d.alarms.Tell(condition.ByCode(condition.RegistryDataLost, "", e.Err))
+		d.tell(condition.ByCode(condition.RegistryDataLost, "", e.Err))
 	case worker.EventNoCluster, worker.EventWatching, worker.EventSettling:
 		d.noteWait(e.Err)
 		d.Log.Warn().AnErr("reason", e.Err).Msgf("waiting: %s", e.Kind)
@@ -84,7 +90,7 @@ func (d *daemon) segmentEvent(e segment.Event) {
 	case segment.KindTagChanged:
 		d.Log.Info().Str("tag", e.Tag).Int64("old_step", e.OldStep).Int64("new_step", e.NewStep).Msg("tag changed")
 	case segment.KindMoved:
-		d.alarms.Tell(condition.Of(condition.ErrMovedForward, e.Tag, fmt.Errorf("by %d, to %d", e.Count, e.High)))
+		d.tell(condition.Of(condition.ErrMovedForward, e.Tag, fmt.Errorf("by %d, to %d", e.Count, e.High)))
 	}
 }
 
@@ -114,6 +120,12 @@ func (d *daemon) conditions() []condition.Condition {
 	}
 	if d.certificates != nil {
 		all = append(all, d.certificates.Conditions()...)
+	}
+	if err := d.alarms.Undelivered(); err != nil {
+		all = append(all, condition.ByCode(condition.AlarmsUndelivered, "", err))
+	}
+	for i := range all {
+		all[i].Cause = cause(all[i])
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 const (
 	// ownFiles is more than a daemon has open beside clients and peers: standard streams
 	// and listeners, two sessions with ZooKeeper and the ones before, 20 connections to the
-	// database or some files of SQLite, the data directory, an alarm on its way,
+	// database or some files of SQLite, the data directory, alarms on their way,
 	// lookups of names, the watchdog.
 	ownFiles = 128
 	// ReservedFiles is how many open files are kept from the clients of the public

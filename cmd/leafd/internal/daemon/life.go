@@ -63,7 +63,7 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 			return nil //nolint:nilerr // stopped while it waited: nothing was issued
 		}
 		if c, ok := condition.Unfit(fmt.Errorf("leafd does not start: %w", err)); ok {
-			d.alarms.Tell(c)
+			d.tell(c)
 		}
 		return err
 	}
