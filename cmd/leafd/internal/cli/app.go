@@ -26,9 +26,6 @@ type app struct {
 	Process
 	// daemon runs the daemon until its context is done; tests put their own here.
 	daemon func(ctx context.Context, cfg settings.Config, deps daemon.Deps) error
-	// reloading is called when a reload begins, and what it returns when it has
-	// ended, regardless of the outcome; tests put their own here.
-	reloading func() (done func())
 	// inherited are the sockets that systemd gave to serve.
 	inherited map[string]net.Listener
 	// output and timeout are -o and --timeout of the command that runs.

@@ -1,23 +1,16 @@
 package cli
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/test/clitest"
-	"github.com/leafd/leafd/test/clocktest"
 )
 
 // The fields that WithLive copies are those of the settings marked live, each of
@@ -38,43 +31,6 @@ func TestLiveSettingsAreThoseMarked(t *testing.T) {
 			require.Equal(t, s.Live, !reflect.DeepEqual(before, after), "%s=%s", s.Name, other)
 		})
 	}
-}
-
-// However many signals come during a reload, one more follows it.
-func TestSignalsDuringAReload(t *testing.T) {
-	told, proceed := make(chan struct{}, 12), make(chan struct{})
-	var stderr clitest.LockedBuffer
-	a := newApp(Process{Args: []string{"serve"}, Stdout: io.Discard, Stderr: &stderr, Clock: clocktest.New(clitest.Now)})
-	a.reloading = func() func() {
-		told <- struct{}{}
-		<-proceed
-		return func() { told <- struct{}{} }
-	}
-	a.daemon = func(ctx context.Context, _ settings.Config, _ daemon.Deps) error {
-		for n := range 4 { // begin and end of the first, begin and end of the second
-			if n < 2 {
-				for range 1 + 4*n {
-					if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-						return err
-					}
-				}
-			}
-			if n == 1 {
-				close(proceed)
-			}
-			select {
-			case <-told:
-			case <-time.After(time.Minute):
-				return fmt.Errorf("reload told %d times", n)
-			}
-		}
-		return ctx.Err() // a reload ends nothing
-	}
-	require.Equal(t, ExitOK, a.run(t.Context()))
-	// A signal that the system delivers late begins another: never more than signals.
-	reloads := strings.Count(stderr.String(), "reload: no setting")
-	require.GreaterOrEqual(t, reloads, 2, stderr.String())
-	require.LessOrEqual(t, reloads, 6, stderr.String())
 }
 
 // needs are the flags without which a setting has no other value.

@@ -56,11 +56,8 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		if err != nil {
 			return err
 		}
-		if a.reloading == nil {
-			a.reloading = notify.Reloading
-		}
 		reload.Load = func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) }
-		reload.Log, reload.Told, reload.Values = log, a.reloading, values
+		reload.Log, reload.Values = log, values
 		return a.serve(cmd.Context(), cfg, daemon.Deps{
 			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: reload,
 			Inherited: a.inherited, Notify: notify, Watchdog: watchdog,

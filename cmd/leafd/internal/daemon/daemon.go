@@ -18,7 +18,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 
-	sd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -277,7 +276,7 @@ func (d *daemon) drain(ctx context.Context) {
 	delay, shutdown := d.Reload.current().HTTP.DrainDelay, cmp.Or(d.cfg.Tuning.Shutdown, ShutdownTimeout)
 	d.server.Drain()
 	d.Log.Info().Dur("drain_delay_ms", delay).Msg("stopping: not ready, finishing what is in flight")
-	d.Notify.enter(stopping, sd.SdNotifyStopping, extend(delay+shutdown+closeTimeout+stopSlack))
+	d.Notify.stop(delay + shutdown + closeTimeout + stopSlack)
 	d.Notify.tellStatus(d.statusLine())
 	background := context.WithoutCancel(ctx)
 	if d.serving.Load() { // a load balancer may have seen us ready

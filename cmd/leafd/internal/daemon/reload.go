@@ -31,8 +31,7 @@ import (
 type Reloader struct {
 	Load   func(ctx context.Context) (settings.Config, *settings.Values, error)
 	Log    zerolog.Logger
-	Told   func() (done func()) // called when a reload begins; what it returns, when it has ended
-	Values *settings.Values     // in force; Run's goroutine alone uses them
+	Values *settings.Values // in force; Run's goroutine alone uses them
 
 	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
 
@@ -77,9 +76,7 @@ func (r *Reloader) Run(ctx context.Context, signals <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-signals:
-			done := r.Told()
 			r.once(ctx)
-			done()
 		}
 	}
 }

@@ -4,8 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -43,6 +49,40 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	require.Equal(t, "n", r.current().Node)
 	record("one")
 	require.Equal(t, map[string][]int{"one": {1, 3, 3}, "two": {1, 3}}, took)
+}
+
+// However many signals come during a reload, one more follows it.
+func TestSignalsDuringAReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewReloader(settings.Config{})
+		r.Log, r.Values = zerolog.Nop(), &settings.Values{}
+		var reloads atomic.Int64
+		r.Load = func(context.Context) (settings.Config, *settings.Values, error) {
+			reloads.Add(1)
+			time.Sleep(time.Second)
+			return settings.Config{}, &settings.Values{}, io.ErrUnexpectedEOF // it ends nothing
+		}
+		signals := make(chan os.Signal, 1) // as serve has it; the runtime drops what doesn't fit
+		ctx, stop := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { r.Run(ctx, signals) })
+		defer run.Wait()
+		defer stop()
+		send := func(n int) {
+			for range n {
+				select {
+				case signals <- syscall.SIGHUP:
+				default:
+				}
+			}
+			synctest.Wait()
+		}
+		send(1)
+		send(5)
+		require.EqualValues(t, 1, reloads.Load())
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 2, reloads.Load())
+	})
 }
 
 // A change of the level reaches every logger, those too that others made from the first.

@@ -35,7 +35,7 @@ const (
 // supervise tells systemd how the daemon is until that has come down: a stop is watched like a start.
 func (d *daemon) supervise() {
 	// ZooKeeper and the recorded ceiling may each be waited for that long.
-	d.Notify.enter(starting, extend(2*d.cfg.Clock.StartupTimeout+startSlack))
+	d.Notify.tell(extend(2*d.cfg.Clock.StartupTimeout + startSlack))
 	d.beside("the reports to systemd", func(ctx context.Context) error {
 		for d.Notify.send != nil && d.Clock.Sleep(ctx, statusInterval) == nil {
 			d.Notify.tellStatus(d.statusLine())
@@ -53,7 +53,7 @@ func (d *daemon) supervise() {
 // waited for: what it has to give is served once it is there, and snowflake IDs don't need it.
 func (d *daemon) issues() {
 	d.Notify.tellStatus(d.statusLine())
-	d.Notify.enter(ready, sd.SdNotifyReady)
+	d.Notify.tell(sd.SdNotifyReady)
 }
 
 // hold returns when the daemon is ready, or holdBack is over. Clients that connect while

@@ -16,32 +16,21 @@ import (
 // notifyTimeout bounds each message, for a service manager that hangs.
 const notifyTimeout = time.Second
 
-// phase is a time in a daemon's life as systemd sees it. None comes back.
-type phase int
-
-const (
-	starting phase = 1 + iota
-	ready
-	stopping
-)
-
 // Notifier reports the daemon's state to the service manager, see sd_notify(3). Its
 // methods may be called at any time, from any goroutine; without a service manager
 // they do nothing. It keeps:
 //
-//  1. READY=1 is sent once the daemon is ready, and after each RELOADING=1; never
-//     before, even if a reload ends by then, and never after STOPPING=1.
+//  1. READY=1 is sent once the daemon is ready, and never after STOPPING=1.
 //  2. A message that can't be delivered changes nothing for the daemon.
 type Notifier struct {
 	// send delivers one message; nil: there is no service manager.
 	send func(state string) error // immutable
 	log  zerolog.Logger           // immutable
 
-	mu     sync.Mutex
-	phase  phase  // mu protects
-	status string // mu protects; told last
-	failed bool   // mu protects; the last message was not delivered
-	stuck  bool   // mu protects; the last round of watch has found that
+	mu       sync.Mutex
+	stopping bool   // mu protects
+	status   string // mu protects; told last
+	stuck    bool   // mu protects; the last round of watch has found that
 }
 
 // SystemNotifier reports where the environment says, as systemd sets it. It also returns
@@ -71,41 +60,26 @@ func sendTo(socket, state string) error {
 }
 
 func (n *Notifier) tellLocked(lines ...string) {
-	if n.send == nil {
-		return
+	if n.send != nil {
+		_ = n.send(strings.Join(lines, "\n"))
 	}
-	err := n.send(strings.Join(lines, "\n"))
-	if err != nil && !n.failed {
-		n.log.Warn().Err(err).Strs("message", lines).Msg("systemd: a message was not delivered")
-	}
-	n.failed = err != nil
 }
 
-// enter tells that a phase begins. Only the first call counts, and none once a later one
-// has begun.
-func (n *Notifier) enter(p phase, lines ...string) {
+// tell tells what is true until the daemon stops, and is not told any more then.
+func (n *Notifier) tell(line string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if p > n.phase {
-		n.phase = p
-		n.tellLocked(lines...)
+	if !n.stopping {
+		n.tellLocked(line)
 	}
 }
 
-// during tells something that is true in one phase alone.
-func (n *Notifier) during(p phase, lines ...string) {
+// stop tells that the daemon stops, within a time.
+func (n *Notifier) stop(within time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if p == n.phase {
-		n.tellLocked(lines...)
-	}
-}
-
-// Reloading tells that the settings are read again, and done that this has ended,
-// with or without success.
-func (n *Notifier) Reloading() (done func()) {
-	n.during(ready, sd.SdNotifyReloading, strings.TrimSuffix(sd.SdNotifyMonotonicUsec(), "\n"))
-	return func() { n.during(ready, sd.SdNotifyReady) }
+	n.stopping = true
+	n.tellLocked(sd.SdNotifyStopping, extend(within))
 }
 
 // tellStatus tells the daemon's state in one line, unless a part is stuck, which watch tells.
@@ -138,7 +112,7 @@ func (n *Notifier) watch(ctx context.Context, every time.Duration, stuck func(co
 	err := stuck(bounded)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.stuck = err != nil && n.phase != stopping; !n.stuck {
+	if n.stuck = err != nil && !n.stopping; !n.stuck {
 		n.tellLocked(sd.SdNotifyWatchdog)
 		return
 	}
