@@ -46,7 +46,7 @@ var rooms = []struct {
 	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
 	{"server", []string{"clock", "internal/plainfile", "segment", "server/condition", "server/limits", "server/resp", "snowflake", "worker"}},
 
-	{"cmd/leafd/internal/alarm", []string{"clock", "server/condition"}},
+	{"cmd/leafd/internal/alarm", []string{"clock", "server", "server/condition"}},
 	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
 		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "segment", "segment/sqlstore",

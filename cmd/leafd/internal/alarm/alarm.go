@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
 )
 
@@ -84,16 +85,14 @@ type Alarms struct {
 	life, work   context.Context // no alarm is tried again, or at all, once they end
 	end, abandon context.CancelFunc
 
-	asked struct {
-		sync.Mutex
-
-		all   []condition.Condition // protected; what the parts said last
-		until time.Duration         // protected; monotonic; when they are asked again
-	}
+	asking sync.Mutex
+	all    []condition.Condition // asking protects; what the parts said last
+	last   time.Duration         // asking protects; monotonic; when they said it
+	until  time.Duration         // asking protects; monotonic; when they are asked again
+	seen   map[key]*sight        // asking protects; conditions, as they were seen last
 
 	mu     sync.Mutex
-	seen   map[key]*sight                   // mu protects; conditions, as they were seen last
-	events []Event                          // mu protects; the last ones, the newest last
+	events []event                          // mu protects; the last ones, the newest last
 	quiet  map[condition.Code]time.Duration // mu protects; monotonic; the webhook gets none of the code before
 }
 
@@ -115,11 +114,11 @@ type sight struct {
 	told bool
 }
 
-// Event is something that was over when it was told.
-type Event struct {
+// event is something that was over when it was told.
+type event struct {
 	condition.Condition
 
-	Time clock.Millis
+	at clock.Millis
 }
 
 // notice is an alarm as it is posted.
@@ -168,19 +167,11 @@ func New(cfg Config) *Alarms {
 // Now returns what is wrong now, the worst first, and the events of severity Alarm that stand still.
 func (a *Alarms) Now() []condition.Condition {
 	all := a.ask()
-	now := a.cfg.Clock.Mono()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range all {
-		c := &all[i]
-		c.Since = now
-		if s := a.seen[keyOf(*c)]; s != nil {
-			c.Since = s.Since
-		}
-	}
 	for _, e := range slices.Backward(a.events) {
 		lasts := func(c condition.Condition) bool { return c.Code == e.Code && c.Subject == e.Subject }
-		if e.Severity == condition.Alarm && now-e.Since < condition.EventStands && !slices.ContainsFunc(all, lasts) {
+		if e.Severity == condition.Alarm && a.cfg.Clock.Mono()-e.Since < condition.EventStands && !slices.ContainsFunc(all, lasts) {
 			all = append(all, e.Condition)
 		}
 	}
@@ -190,14 +181,25 @@ func (a *Alarms) Now() []condition.Condition {
 
 // ask returns what the parts say, or have said a moment ago.
 func (a *Alarms) ask() []condition.Condition {
-	a.asked.Lock()
-	defer a.asked.Unlock()
-	if began := a.cfg.Clock.Mono(); began >= a.asked.until {
-		a.asked.all = a.cfg.Ask()
-		ended := a.cfg.Clock.Mono()
-		a.asked.until = ended + min(9*(ended-began), lookEvery)
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	if began := a.cfg.Clock.Mono(); began >= a.until {
+		a.all = a.cfg.Ask()
+		a.last = a.cfg.Clock.Mono()
+		a.until = a.last + min(9*(a.last-began), lookEvery)
+		for i := range a.all {
+			c := &a.all[i]
+			s := a.seen[keyOf(*c)]
+			if s == nil {
+				s = &sight{}
+				s.Since = a.last
+				a.seen[keyOf(*c)] = s
+			}
+			c.Since = s.Since
+			s.Condition, s.last = *c, a.last
+		}
 	}
-	return slices.Clone(a.asked.all)
+	return slices.Clone(a.all)
 }
 
 // Undelivered returns why the last alarm was not delivered; nil: it was, or there is no webhook any more.
@@ -239,34 +241,23 @@ func (a *Alarms) Stuck() error {
 
 // look compares what is wrong with what was seen last, and tells what has begun or ended.
 func (a *Alarms) look() {
-	all := a.ask()
-	now := a.cfg.Clock.Mono()
+	a.ask()
 	var begun, over []condition.Condition
-	a.mu.Lock()
-	for _, c := range all {
-		s := a.seen[keyOf(c)]
-		if s == nil {
-			s = &sight{}
-			s.Since = now
-			a.seen[keyOf(c)] = s
-		}
-		c.Since, s.last = s.Since, now
-		s.Condition = c
-		if !s.told && c.Severity != condition.Note && now-s.Since >= c.After {
-			s.told = true
-			begun = append(begun, c)
-		}
-	}
+	now := a.cfg.Clock.Mono()
+	a.asking.Lock()
 	for k, s := range a.seen {
-		if now-s.last < overAfter {
-			continue
-		}
-		delete(a.seen, k)
-		if s.told {
-			over = append(over, s.Condition)
+		switch {
+		case s.last == a.last && !s.told && s.Severity != condition.Note && s.last-s.Since >= s.After:
+			s.told = true
+			begun = append(begun, s.Condition)
+		case now-s.last >= overAfter:
+			delete(a.seen, k)
+			if s.told {
+				over = append(over, s.Condition)
+			}
 		}
 	}
-	a.mu.Unlock()
+	a.asking.Unlock()
 	condition.Sort(begun)
 	for _, c := range begun {
 		a.tell(c)
@@ -280,18 +271,19 @@ func (a *Alarms) look() {
 func (a *Alarms) Tell(c condition.Condition) {
 	c.Since = a.cfg.Clock.Mono()
 	a.mu.Lock()
-	a.events = append(a.events, Event{c, a.cfg.Clock.Read().Wall()})
+	a.events = append(a.events, event{c, a.cfg.Clock.Read().Wall()})
 	a.events = a.events[max(0, len(a.events)-keptEvents):]
 	a.mu.Unlock()
 	a.tell(c)
 }
 
 // Events returns the last events, the newest first.
-func (a *Alarms) Events() []Event {
+func (a *Alarms) Events() (all []server.OverviewEvent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := slices.Clone(a.events)
-	slices.Reverse(all)
+	for _, e := range slices.Backward(a.events) {
+		all = append(all, server.OverviewEvent{Time: e.at, Code: string(e.Code), Subject: e.Subject, Message: e.Headline, Cause: e.Cause})
+	}
 	return all
 }
 

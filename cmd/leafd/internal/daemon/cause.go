@@ -16,7 +16,6 @@ import (
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
@@ -93,14 +92,4 @@ func speaksForItself(err error) bool {
 		return !slices.ContainsFunc(wrapped.Unwrap(), func(inner error) bool { return !speaksForItself(inner) })
 	}
 	return true
-}
-
-// recentEvents lists the events for the overview.
-func (d *daemon) recentEvents() []server.OverviewEvent {
-	events := d.alarms.Events()
-	all := make([]server.OverviewEvent, len(events))
-	for i, e := range events {
-		all[i] = server.OverviewEvent{Time: e.Time, Code: string(e.Code), Subject: e.Subject, Message: e.Headline, Cause: e.Cause}
-	}
-	return all
 }

@@ -141,7 +141,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 		Node: d.cfg.Node, ReadTimeout: d.cfg.Tuning.ReadTimeout,
 		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
 		Registry: registry, AdminApart: d.cfg.Listen.Admin != "" || d.Inherited[settings.AdminSocket] != nil,
-		MaxConns: d.maxConns, Memory: memory, Conditions: d.alarms.Now, Events: d.recentEvents,
+		MaxConns: d.maxConns, Memory: memory, Conditions: d.alarms.Now, Events: d.alarms.Events,
 	}); err != nil {
 		return err
 	}
