@@ -49,8 +49,8 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 			return err
 		}
 		reload := daemon.NewReloader(cfg)
-		log, level := daemon.NewLogger(a.Stderr)
-		reload.Join("log", level.Take)
+		log, takeLevel := daemon.NewLogger(a.Stderr)
+		reload.Join("log", takeLevel)
 		a.fatal = &log
 		notify, watchdog, err := daemon.SystemNotifier(log)
 		if err != nil {

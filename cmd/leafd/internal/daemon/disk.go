@@ -15,11 +15,8 @@ const DiskNeeds = 64 << 10
 // fullDisk returns err with the disk by name, what is free there and what leafd needs, where err
 // says that it is full.
 func (d *daemon) fullDisk(err error) error {
-	if !isFull(err) {
-		return err
-	}
 	var s syscall.Statfs_t
-	if syscall.Statfs(d.cfg.DataDir, &s) != nil {
+	if !isFull(err) || syscall.Statfs(d.cfg.DataDir, &s) != nil {
 		return err
 	}
 	free := uint64(s.Bavail) * uint64(s.Bsize) //nolint:gosec,unconvert // their types differ by system

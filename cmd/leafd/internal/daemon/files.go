@@ -31,10 +31,8 @@ const (
 // may have open. Go has raised the soft limit to the hard one.
 func OpenFiles() (uint64, error) {
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, fmt.Errorf("getrlimit: %w", err)
-	}
-	return uint64(limit.Cur), nil //nolint:unconvert // its type differs by system
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
+	return uint64(limit.Cur), err //nolint:unconvert // its type differs by system
 }
 
 // Connections returns how many connections a daemon takes that may have so many files open, and

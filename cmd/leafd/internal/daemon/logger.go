@@ -15,35 +15,29 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// LogLevel is the least severe level that is logged. Unlike a logger's own it may
-// change while the daemon runs, for every logger that was made from the first one;
-// zerolog's global level would change for all else that runs in the process.
-type LogLevel struct{ least atomic.Int32 }
-
-// Run implements zerolog.Hook.
-func (l *LogLevel) Run(e *zerolog.Event, level zerolog.Level, _ string) {
-	if level < zerolog.Level(l.least.Load()) { //nolint:gosec // it is a level's, -1 to 7
-		e.Discard()
-	}
-}
-
-// Take makes the log a part that reloads.
-func (l *LogLevel) Take(cfg settings.Config) {
-	parsed, _ := zerolog.ParseLevel(cfg.Log.Level) // the settings allow zerolog's levels alone
-	l.least.Store(int32(parsed))
-}
-
 // NewLogger returns the log, written to w: lines of JSON, and on a terminal lines for people. It also
-// returns the level, to set it.
-func NewLogger(w io.Writer) (zerolog.Logger, *LogLevel) { return newLogger(w, IsTerminal(w)) }
+// returns what takes the least severe level that is logged from settings, now and at each reload.
+func NewLogger(w io.Writer) (log zerolog.Logger, take func(settings.Config)) {
+	return newLogger(w, IsTerminal(w))
+}
 
-func newLogger(w io.Writer, terminal bool) (zerolog.Logger, *LogLevel) {
+func newLogger(w io.Writer, terminal bool) (log zerolog.Logger, take func(settings.Config)) {
 	w = visible{w}
 	if terminal {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
 	}
-	level := &LogLevel{}
-	return zerolog.New(w).Hook(level).With().Timestamp().Logger(), level
+	var least atomic.Int32
+	// A logger's own level would not reach those that were made from it, and zerolog's global level
+	// would change for all else that runs in the process.
+	hook := zerolog.HookFunc(func(e *zerolog.Event, level zerolog.Level, _ string) {
+		if level < zerolog.Level(least.Load()) { //nolint:gosec // it is a level's, -1 to 7
+			e.Discard()
+		}
+	})
+	return zerolog.New(w).Hook(hook).With().Timestamp().Logger(), func(cfg settings.Config) {
+		parsed, _ := zerolog.ParseLevel(cfg.Log.Level) // the settings allow zerolog's levels alone
+		least.Store(int32(parsed))
+	}
 }
 
 // IsTerminal tells whether w is a terminal.
@@ -54,14 +48,15 @@ func IsTerminal(w io.Writer) bool {
 
 // visible writes lines of the log so that a terminal shows every character as itself:
 // what zerolog leaves as it is, C1 controls and U+202E among it, becomes the escape that
-// JSON has for it. Tags, paths and descriptions were written by others.
+// JSON has for it. ASCII is left alone: zerolog has escaped what isn't shown of it, and colours and
+// line ends are its own. Tags, paths and descriptions were written by others.
 type visible struct{ to io.Writer }
 
 // Write implements io.Writer.
 func (v visible) Write(line []byte) (int, error) {
 	out := make([]byte, 0, len(line))
 	for _, r := range string(line) {
-		if !hidden(r) {
+		if r < utf8.RuneSelf || !segment.Hidden(r) {
 			out = utf8.AppendRune(out, r)
 			continue
 		}
@@ -72,7 +67,3 @@ func (v visible) Write(line []byte) (int, error) {
 	_, err := v.to.Write(out)
 	return len(line), err
 }
-
-// hidden leaves ASCII alone: zerolog has escaped what isn't shown of it, and colours and
-// line ends are its own.
-func hidden(r rune) bool { return r >= utf8.RuneSelf && segment.Hidden(r) }

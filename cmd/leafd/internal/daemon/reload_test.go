@@ -89,11 +89,11 @@ func TestSignalsDuringAReload(t *testing.T) {
 func TestLogLevelChanges(t *testing.T) {
 	t.Parallel()
 	var b clitest.LockedBuffer
-	log, level := NewLogger(&b)
-	level.Take(settings.Config{Log: settings.Log{Level: "warn"}})
+	log, take := NewLogger(&b)
+	take(settings.Config{Log: settings.Log{Level: "warn"}})
 	derived := log.With().Str("part", "one").Logger()
 	derived.Info().Msg("unseen")
-	level.Take(settings.Config{Log: settings.Log{Level: "debug"}})
+	take(settings.Config{Log: settings.Log{Level: "debug"}})
 	derived.Debug().Msg("seen")
 	log.Trace().Msg("unseen")
 	require.Equal(t, 1, strings.Count(b.String(), "\n"), b.String())
@@ -107,8 +107,8 @@ func TestLogger(t *testing.T) {
 	}{{"info", 2}, {"debug", 3}, {"warn", 1}, {"error", 0}} {
 		t.Run(tc.level, func(t *testing.T) {
 			var b clitest.LockedBuffer
-			log, level := NewLogger(&b)
-			level.Take(settings.Config{Log: settings.Log{Level: tc.level}})
+			log, take := NewLogger(&b)
+			take(settings.Config{Log: settings.Log{Level: tc.level}})
 			log.Debug().Msg("one")
 			log.Info().Msg("two")
 			log.Warn().Str("node", "n").Msg("three")
