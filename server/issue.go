@@ -20,7 +20,10 @@ func (s *Server) source(m mode) (*Backend, error) {
 	if b == nil {
 		return nil, s.notStarted()
 	}
-	if (m == snowflakeMode && b.Snowflake == nil) || (m == segmentMode && b.Segments == nil) {
+	switch {
+	case m == snowflakeMode && b.Refused != nil:
+		return nil, b.Refused
+	case m == snowflakeMode && b.Snowflake == nil, m == segmentMode && b.Segments == nil:
 		return nil, errModeDisabled
 	}
 	return b, nil

@@ -137,7 +137,8 @@ type Segments interface {
 
 // Backend is what the daemon serves once it knows its identity.
 type Backend struct {
-	Snowflake Snowflake        // nil: snowflake IDs are switched off
+	Snowflake Snowflake        // nil: snowflake IDs are refused, or switched off
+	Refused   error            // why snowflake IDs are refused; nil: they are not
 	Layout    snowflake.Layout // zero: IDs can't be decoded
 	Segments  Segments         // nil: segment IDs are switched off
 	Admin     *segment.Table   // nil as Segments

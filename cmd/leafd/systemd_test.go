@@ -92,12 +92,12 @@ func TestServeTellsSystemd(t *testing.T) {
 	m.prepare = func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, sd.env(600*time.Millisecond)...) }
 	l := m.start("--node", "here")
 	at := sd.await(0, "EXTEND_TIMEOUT_USEC=120000000")
-	sd.await(at, "STATUS=ready; worker 0 (here), standalone")
+	sd.await(at, "STATUS=ready; worker 0 (here)")
 	at = sd.await(at, "READY=1")
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/a").status, "READY=1 is true: IDs are issued; the tags may still be loading")
 	at = sd.await(at, "WATCHDOG=1")
 	at = sd.await(at, "WATCHDOG=1")
-	sd.await(0, "STATUS=ready; worker 0 (here), standalone; 1 tags of SQLite")
+	sd.await(0, "STATUS=ready; worker 0 (here); 1 tags of SQLite")
 
 	l.mustGet("/api/snowflake/get/a")
 	m.step(-time.Hour)

@@ -1,28 +1,9 @@
 package daemon
 
 import (
-	"context"
-	"time"
-
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
 )
-
-// refusing stands in for the generator where there is no life that may issue.
-type refusing struct{ why error }
-
-// NextAt implements server.Snowflake.
-func (r refusing) NextAt(context.Context, time.Duration, int) (first int64, n int, err error) {
-	return 0, 0, r.why
-}
-
-// NextN implements server.Snowflake.
-func (r refusing) NextN(context.Context, []int64) error { return r.why }
-
-// NextRange implements server.Snowflake.
-func (r refusing) NextRange(context.Context, int) (first int64, n int, err error) {
-	return 0, 0, r.why
-}
 
 // serveBackend gives the server the parts that are ready by now. l is nil before the
 // first life issues, and where snowflake IDs are switched off. A life that was displaced
@@ -31,15 +12,15 @@ func (d *daemon) serveBackend(l *life) {
 	b := &server.Backend{Layout: d.cfg.Snowflake.Layout}
 	switch {
 	case l != nil:
-		b.Snowflake, b.Worker, b.Guards = l.ids, l.info, l.guards
+		b.Worker, b.Guards = l.info, l.guards
 		if l.registry != nil {
 			b.Clock, b.Workers, b.Ask = l.clock, l.workers, l.askPeers
 		}
-		if why := l.worker.Check(); why != nil {
-			b.Snowflake = refusing{why}
+		if b.Refused = l.worker.Check(); b.Refused == nil {
+			b.Snowflake = l.ids
 		}
 	case d.cfg.Snowflake.On:
-		b.Snowflake = refusing{server.ErrStarting}
+		b.Refused = server.ErrStarting
 	}
 	if segments := d.segments.Load(); segments != nil {
 		b.Segments, b.Admin = server.FromService(segments), d.table

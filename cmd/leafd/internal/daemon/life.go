@@ -223,15 +223,13 @@ func (d *daemon) closeCache() error {
 
 // sayIssuing logs the identity under which IDs are issued from now on.
 func (l *life) sayIssuing() {
-	r := l.worker.Record()
-	line := l.d.Log.Info().Int64("worker_id", r.WorkerID).Str("node", r.Node).Stringer("layout", l.d.cfg.Snowflake.Layout).
-		Stringer("ids_last_until", l.d.cfg.Snowflake.Layout.End())
+	r, how := l.worker.Record(), ""
 	switch {
 	case l.registry == nil:
-		line.Bool("standalone", true).Msg("issuing snowflake IDs; standalone: nothing checks that no other daemon has this worker ID")
+		how = "; standalone: nothing checks that no other daemon has this worker ID"
 	case l.worker.Registry() != nil:
-		line.Str("cluster", r.Cluster).Msg("issuing snowflake IDs, by the local record; ZooKeeper has not confirmed it yet")
-	default:
-		line.Str("cluster", r.Cluster).Msg("issuing snowflake IDs")
+		how = ", by the local record; ZooKeeper has not confirmed it yet"
 	}
+	l.d.Log.Info().Int64("worker_id", r.WorkerID).Str("node", r.Node).Str("cluster", r.Cluster).Stringer("layout", l.d.cfg.Snowflake.Layout).
+		Stringer("ids_last_until", l.d.cfg.Snowflake.Layout.End()).Msg("issuing snowflake IDs" + how)
 }

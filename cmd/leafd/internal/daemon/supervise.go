@@ -52,7 +52,6 @@ func (d *daemon) supervise() {
 // issues tells that a life has begun, or that none will: the daemon is ready. The database isn't
 // waited for: what it has to give is served once it is there, and snowflake IDs don't need it.
 func (d *daemon) issues() {
-	d.Notify.tellStatus(d.statusLine())
 	d.Notify.tell(sd.SdNotifyReady)
 }
 
@@ -73,13 +72,12 @@ func (d *daemon) statusLine() string {
 	all := slices.DeleteFunc(d.server.Conditions(), func(c condition.Condition) bool { return c.Event })
 	if len(all) > 0 {
 		worst := all[0]
+		line = "degraded: " + worst.Headline
 		switch {
 		case worst.Severity == condition.Note:
 			line = string(worst.Code)
 		case worst.NotReady:
 			line = "NOT READY: " + worst.Headline
-		default:
-			line = "degraded: " + worst.Headline
 		}
 		if worst.Subject != "" {
 			line += " (" + worst.Subject + ")"
@@ -91,9 +89,6 @@ func (d *daemon) statusLine() string {
 	if l := d.life.Load(); l != nil {
 		r := l.worker.Record()
 		line += fmt.Sprintf("; worker %d (%s)", r.WorkerID, r.Node)
-		if l.registry == nil {
-			line += ", standalone"
-		}
 	}
 	if segments := d.segments.Load(); segments != nil {
 		line += fmt.Sprintf("; %d tags of %s", segments.Len(), d.cfg.Store(true).Kind())
