@@ -131,7 +131,7 @@ func TestSocketsThatCantBeServed(t *testing.T) {
 		"two of one name": {func(t *testing.T, u *socketUnit) {
 			u.add(t, "public", "tcp", "127.0.0.1:0")
 			u.add(t, "public", "tcp", "127.0.0.1:0")
-		}, `two named "public"`},
+		}, `"public" on 127.0.0.1:`},
 		"a name of nothing": {func(t *testing.T, u *socketUnit) {
 			u.add(t, "public", "tcp", "127.0.0.1:0")
 			u.add(t, "metrics", "tcp", "127.0.0.1:0")

@@ -135,7 +135,9 @@ func Answers() []Info {
 const (
 	Starting   = "starting"
 	Active     = "live"
+	fenced     = "fenced"
 	notIssuing = "not_issuing"
+	notReady   = "not_ready"
 )
 
 // WorkerState returns the worker's state in GET /api/worker.
@@ -149,15 +151,7 @@ func WorkerState(all []Condition) string {
 }
 
 // WorkerStates returns the values of WorkerState, that of a daemon without a worker ID first.
-func WorkerStates() []string {
-	all := []string{Starting, Active}
-	for _, row := range table {
-		if row.Worker != "" && !slices.Contains(all, row.Worker) {
-			all = append(all, row.Worker)
-		}
-	}
-	return all
-}
+func WorkerStates() []string { return []string{Starting, Active, fenced, notIssuing, notReady} }
 
 // Exit returns the exit code of a process that ends with err; 0 where err has none.
 func Exit(err error) int {

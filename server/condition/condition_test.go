@@ -23,6 +23,9 @@ func TestTableIsWhole(t *testing.T) {
 		require.NotEmpty(t, row.Headline, row.Code)
 		require.Equal(t, row.Severity != Note, row.Action != "", row.Code)
 		require.Equal(t, row.Answer != "", row.RetryAfter > 0, row.Code)
+		if row.Worker != "" {
+			require.Contains(t, WorkerStates(), row.Worker)
+		}
 		if row.NotReady {
 			require.NotEmpty(t, row.Answer, row.Code)
 		}

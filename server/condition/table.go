@@ -57,7 +57,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Code: "worker_fenced_for_good", Is: ErrFencedForGood, Severity: Alarm, NotReady: true,
 		Headline: "fenced for good: ZooKeeper's root is of another cluster, or has another layout",
 		Action:   "Find out whether --zk and --zk-root are wrong, or leafd cluster init was run after a loss of data. Restart the daemon with its own root. Keep the data directory: it proves the worker ID.",
-		Answer:   "worker_fenced", RetryAfter: 30, Worker: "fenced",
+		Answer:   "worker_fenced", RetryAfter: 30, Worker: fenced,
 	},
 	{
 		Code: "lease_over", Is: worker.ErrLeaseOver, Severity: Alarm, NotReady: true,
@@ -94,7 +94,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Code: "worker_fenced", Is: worker.ErrFenced, Severity: Alarm, NotReady: true,
 		Headline: "fenced: nothing is issued until a new life of the daemon begins",
 		Action:   "Find the other process that the error names: two daemons may run on copies of one data directory.",
-		Answer:   "worker_fenced", Message: "this daemon was displaced: it has stopped issuing until it is sure of a worker ID again", RetryAfter: 3, Worker: "fenced", Exit: ExitHeld,
+		Answer:   "worker_fenced", Message: "this daemon was displaced: it has stopped issuing until it is sure of a worker ID again", RetryAfter: 3, Worker: fenced, Exit: ExitHeld,
 	},
 	{Is: worker.ErrLocked, Exit: ExitHeld},
 	{Is: worker.ErrForeign, Exit: ExitHeld},
@@ -136,7 +136,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Code: "peers_disagree", Is: worker.ErrPeersDisagree, Severity: Alarm, NotReady: true,
 		Headline: "most daemons have another time: not ready",
 		Action:   "Compare with leafd clock check, and fix the clock that is wrong.",
-		Answer:   "clock_offset", Message: "most daemons have another time than this machine's clock", RetryAfter: 10, Worker: "not_ready",
+		Answer:   "clock_offset", Message: "most daemons have another time than this machine's clock", RetryAfter: 10, Worker: notReady,
 	},
 	{
 		Code: "segment_mark", Is: segment.ErrMark, Severity: Alarm, NotReady: true,

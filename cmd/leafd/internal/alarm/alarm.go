@@ -158,7 +158,7 @@ func New(cfg Config) *Alarms {
 			a.raised.WithLabelValues(string(row.Code))
 		}
 	}
-	for _, result := range []string{resultOK, resultFailed, resultDropped} {
+	for _, result := range []string{"ok", "failed", "dropped"} {
 		a.posted.WithLabelValues(result)
 	}
 	return a

@@ -21,13 +21,6 @@ const (
 	retryFor = 5 * time.Minute
 )
 
-// Results of a delivery, as the metrics name them.
-const (
-	resultOK      = "ok"
-	resultFailed  = "failed"
-	resultDropped = "dropped"
-)
-
 // SetWebhook makes webhook the one that alarms are posted to from then on, those that are tried
 // again included: an http or https URL; nil: none, as at first.
 //
@@ -60,27 +53,25 @@ func (a *Alarms) send(n notice) {
 	}
 	a.quiet[n.Code] = now + PostPause
 	if a.life.Err() != nil || !a.posts.TryGo(func() error { a.deliver(n); return nil }) {
-		a.posted.WithLabelValues(resultDropped).Inc()
+		a.posted.WithLabelValues("dropped").Inc()
 		a.cfg.Log.Warn().Str("code", string(n.Code)).Msg("an alarm is not delivered: too many are on their way, or leafd is stopping")
 	}
 }
 
 // deliver posts n, again and again where that may help until life ends, and then a last time.
 func (a *Alarms) deliver(n notice) {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.Multiplier, pauses.RandomizationFactor = time.Second, 2, 0.2
 	post := func() (struct{}, error) { return struct{}{}, a.post(n) }
-	_, err := backoff.Retry(a.life, post, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(retryFor))
+	_, err := backoff.Retry(a.life, post, backoff.WithMaxElapsedTime(retryFor))
 	if errors.Is(err, context.Canceled) {
 		_, err = post()
 	}
 	if err != nil {
-		a.posted.WithLabelValues(resultFailed).Inc()
+		a.posted.WithLabelValues("failed").Inc()
 		a.lost.Store(&err)
 		a.cfg.Log.Warn().Err(err).Str("code", string(n.Code)).Msg("an alarm was not delivered")
 		return
 	}
-	a.posted.WithLabelValues(resultOK).Inc()
+	a.posted.WithLabelValues("ok").Inc()
 	a.lost.Store(nil)
 }
 

@@ -138,10 +138,10 @@ func TestWebhookRetries(t *testing.T) {
 	}{
 		{"200", status(200), 1, true, 0, 0},
 		{"204", status(204), 1, true, 0, 0},
-		{"500, then 200", status(500), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
-		{"each longer than the one before", status(500, 502, 503, 504), 5, true, 12 * time.Second, 18 * time.Second},
-		{"408", status(408), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
-		{"429", status(429), 2, true, 800 * time.Millisecond, 1200 * time.Millisecond},
+		{"500, then 200", status(500), 2, true, 250 * time.Millisecond, 750 * time.Millisecond},
+		{"each longer than the one before", status(500, 502, 503, 504), 5, true, 2 * time.Second, 7 * time.Second},
+		{"408", status(408), 2, true, 250 * time.Millisecond, 750 * time.Millisecond},
+		{"429", status(429), 2, true, 250 * time.Millisecond, 750 * time.Millisecond},
 		{"400", status(400), 1, false, 0, 0},
 		{"404", status(404), 1, false, 0, 0},
 		{"410", status(410), 1, false, 0, 0},
@@ -151,7 +151,7 @@ func TestWebhookRetries(t *testing.T) {
 			if n == 1 {
 				time.Sleep(2 * tryTimeout)
 			}
-		}, 2, true, tryTimeout + 800*time.Millisecond, tryTimeout + 1200*time.Millisecond},
+		}, 2, true, tryTimeout + 250*time.Millisecond, tryTimeout + 750*time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 			return err
 		}
 		reload := daemon.NewReloader(cfg)
-		log, takeLevel := daemon.NewLogger(a.Stderr)
+		log, takeLevel := daemon.NewLogger(a.Stderr, daemon.IsTerminal(a.Stderr))
 		reload.Join("log", takeLevel)
 		a.fatal = &log
 		notify, watchdog, err := daemon.SystemNotifier(log)

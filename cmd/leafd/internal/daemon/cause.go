@@ -60,12 +60,10 @@ func cause(c condition.Condition) string {
 		return "the certificate of " + where + " is not accepted"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused by " + where
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "no route to " + where
 	case errors.Is(err, segment.ErrLate), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), network != nil && network.Timeout():
 		return "no answer from " + where
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, driver.ErrBadConn), network != nil:
-		return "the connection to " + where + " was lost"
+		return "no connection to " + where
 	case !speaksForItself(err):
 		return ""
 	}

@@ -17,11 +17,7 @@ import (
 
 // NewLogger returns the log, written to w: lines of JSON, and on a terminal lines for people. It also
 // returns what takes the least severe level that is logged from settings, now and at each reload.
-func NewLogger(w io.Writer) (log zerolog.Logger, take func(settings.Config)) {
-	return newLogger(w, IsTerminal(w))
-}
-
-func newLogger(w io.Writer, terminal bool) (log zerolog.Logger, take func(settings.Config)) {
+func NewLogger(w io.Writer, terminal bool) (log zerolog.Logger, take func(settings.Config)) {
 	w = visible{w}
 	if terminal {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -58,17 +57,6 @@ func (r *Reloader) Join(name string, take func(cfg settings.Config)) {
 	take(r.current())
 }
 
-// apply gives all parts what may change of next.
-func (r *Reloader) apply(next settings.Config) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	merged := r.current().WithLive(next)
-	for _, take := range r.parts {
-		take(merged)
-	}
-	r.cfg.Store(&merged)
-}
-
 // Run reloads at each signal until ctx is done.
 func (r *Reloader) Run(ctx context.Context, signals <-chan os.Signal) {
 	for {
@@ -93,25 +81,27 @@ func (r *Reloader) once(ctx context.Context) {
 		r.Log.Error().Err(err).Msg("reload: refused, and no setting has changed; fix this and send SIGHUP again")
 		return
 	}
-	r.apply(next)
+	r.mu.Lock()
+	merged := before.WithLive(next)
+	for _, take := range r.parts {
+		take(merged)
+	}
+	r.cfg.Store(&merged)
+	r.mu.Unlock()
 	for _, warning := range next.Warnings {
 		if !slices.Contains(before.Warnings, warning) {
 			r.Log.Warn().Msg(warning)
 		}
 	}
 	taken, waiting := r.changes(before, next, values)
-	if len(taken) == 0 {
-		r.Log.Info().Msg("reload: no setting that can change while leafd runs has changed")
-	} else {
-		r.Log.Info().Strs("taken", taken).Msg("reload: settings taken")
-	}
+	r.Log.Info().Strs("taken", taken).Msg("reload: settings taken")
 	if len(waiting) > 0 {
 		r.Log.Warn().Strs("settings", waiting).Msg("reload: these settings have changed and need a restart: the old values stay in force")
 	}
 }
 
-// changes returns the settings that were taken, with old and new values, and the names
-// of those that need a restart. The former are then the ones in force.
+// changes returns the names of the settings that were taken, which are then the ones in force, and of
+// those that need a restart.
 func (r *Reloader) changes(before, next settings.Config, after *settings.Values) (taken, waiting []string) {
 	content := map[string]bool{ // of files that have changed
 		"admin-token-file": before.HTTP.AdminToken != next.HTTP.AdminToken,
@@ -120,18 +110,12 @@ func (r *Reloader) changes(before, next settings.Config, after *settings.Values)
 	}
 	for _, v := range after.All {
 		name, old := v.Setting.Name, r.Values.Find(v.Setting.Name)
-		was, is := old.Hidden().Text(), v.Hidden().Text()
 		switch {
-		case !reflect.DeepEqual(old.Parsed, v.Parsed):
-		case content[name]:
-			was, is = "(content)", "(new content)"
-		default:
-			continue
-		}
-		if v.Setting.Live && (name != "mysql" || r.current().Segment.MySQL == next.Segment.MySQL) {
-			taken = append(taken, fmt.Sprintf("%s: %s -> %s", name, was, is))
+		case reflect.DeepEqual(old.Parsed, v.Parsed) && !content[name]:
+		case v.Setting.Live && (name != "mysql" || r.current().Segment.MySQL == next.Segment.MySQL):
+			taken = append(taken, name)
 			old.Parsed = v.Parsed
-		} else {
+		default:
 			waiting = append(waiting, name)
 		}
 	}

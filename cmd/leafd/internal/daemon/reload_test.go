@@ -89,7 +89,7 @@ func TestSignalsDuringAReload(t *testing.T) {
 func TestLogLevelChanges(t *testing.T) {
 	t.Parallel()
 	var b clitest.LockedBuffer
-	log, take := NewLogger(&b)
+	log, take := NewLogger(&b, false)
 	take(settings.Config{Log: settings.Log{Level: "warn"}})
 	derived := log.With().Str("part", "one").Logger()
 	derived.Info().Msg("unseen")
@@ -107,7 +107,7 @@ func TestLogger(t *testing.T) {
 	}{{"info", 2}, {"debug", 3}, {"warn", 1}, {"error", 0}} {
 		t.Run(tc.level, func(t *testing.T) {
 			var b clitest.LockedBuffer
-			log, take := NewLogger(&b)
+			log, take := NewLogger(&b, false)
 			take(settings.Config{Log: settings.Log{Level: tc.level}})
 			log.Debug().Msg("one")
 			log.Info().Msg("two")
@@ -127,7 +127,7 @@ func TestLogger(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	for _, terminal := range []bool{false, true} {
 		var b clitest.LockedBuffer
-		log, _ := newLogger(&b, terminal)
+		log, _ := NewLogger(&b, terminal)
 		const odd = "ä\u202e\u0085\x1b[2J\n\U000e0041z"
 		log.Info().Str("tag", odd).Object("before", rowOf(odd)).Msg("three " + odd[:5])
 		line := strings.TrimSuffix(b.String(), "\n")

@@ -45,10 +45,8 @@ func InheritedSockets() (map[string]net.Listener, error) {
 		switch {
 		case err != nil:
 			return nil, settings.Usagef("%w: %q is no listening stream socket: %w", errSocket, name, err)
-		case !slices.Contains(known, name):
-			return nil, settings.Usagef("%w: %q on %s: want FileDescriptorName=%s", errSocket, name, ln.Addr(), strings.Join(known, ", or "))
-		case sockets[name] != nil:
-			return nil, settings.Usagef("%w: there are two named %q, on %s and on %s: leafd serves one", errSocket, name, sockets[name].Addr(), ln.Addr())
+		case !slices.Contains(known, name), sockets[name] != nil:
+			return nil, settings.Usagef("%w: %q on %s: leafd serves one of each FileDescriptorName=%s", errSocket, name, ln.Addr(), strings.Join(known, ", "))
 		}
 		sockets[name] = ln
 	}

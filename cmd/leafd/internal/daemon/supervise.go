@@ -66,7 +66,7 @@ func (d *daemon) hold(ctx context.Context) {
 }
 
 // statusLine is the daemon's state in one line, as `systemctl status` shows it: the worst that is wrong,
-// what serves, and how much more is wrong.
+// and what serves.
 func (d *daemon) statusLine() string {
 	line := "ready"
 	all := slices.DeleteFunc(d.server.Conditions(), func(c condition.Condition) bool { return c.Event })
@@ -92,9 +92,6 @@ func (d *daemon) statusLine() string {
 	}
 	if segments := d.segments.Load(); segments != nil {
 		line += fmt.Sprintf("; %d tags of %s", segments.Len(), d.cfg.Store(true).Kind())
-	}
-	if more := len(all) - 1; more > 0 {
-		line += fmt.Sprintf("; %d more conditions: see /readyz", more)
 	}
 	return line
 }
