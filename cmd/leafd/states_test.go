@@ -125,9 +125,6 @@ func (w *watched) is(state string, code conds.Code, causes ...string) told {
 	require.Equal(w.t, worst.NotReady, status == http.StatusServiceUnavailable, state)
 	row.ready = fmt.Sprintf("%d %s %s", status, r.Status, r.Code)
 	want := cmpOr(worst.Message, "ready")
-	if worst.Severity == string(conds.Note) {
-		want = string(code)
-	}
 	require.Eventually(w.t, func() bool {
 		for _, line := range slices.Backward(w.sd.messages()) {
 			if strings.HasPrefix(line, "STATUS=") {

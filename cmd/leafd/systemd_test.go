@@ -107,7 +107,7 @@ func TestServeTellsSystemd(t *testing.T) {
 
 	l.signal(syscall.SIGTERM)
 	at = sd.await(at, "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000")
-	sd.await(at, "STATUS=draining")
+	sd.await(at, "STATUS=NOT READY: leafd is stopping")
 	require.Equal(t, cli.ExitOK, l.ExitCode())
 }
 

@@ -89,16 +89,12 @@ func ByCode(code Code, subject string, err error) Condition {
 	return (&Info{Code: code, Severity: Alarm, Headline: string(code)}).of(subject, err)
 }
 
-// Unfit returns the condition of a life that could not begin because of err; ok is false where the
-// table has none for it.
-func Unfit(err error) (c Condition, ok bool) {
-	row := find(err)
-	if row == nil {
-		return c, false
+// Unfit returns the condition of a life that could not begin because of err; none where the table has none for it.
+func Unfit(err error) []Condition {
+	if row := find(err); row != nil {
+		return []Condition{{Info: row, NotReady: true, Err: err}}
 	}
-	c = row.of("", err)
-	c.NotReady = true
-	return c, true
+	return nil
 }
 
 // find returns the first row whose sentinel err is, and that has a code.

@@ -49,9 +49,9 @@ func TestFirstMatchCounts(t *testing.T) {
 		{worker.ErrUnreachable, "registry_unreachable", 0},
 		{worker.ErrLocked, "", 4},
 	} {
-		c, ok := Unfit(test.err)
-		require.Equal(t, test.code != "", ok, test.err)
-		if ok {
+		found := Unfit(test.err)
+		require.Equal(t, test.code != "", len(found) == 1, test.err)
+		for _, c := range found {
 			require.Equal(t, test.code, c.Code, test.err)
 			require.True(t, c.NotReady, test.err)
 		}

@@ -213,22 +213,16 @@ func (a *Alarms) Undelivered() error {
 // Run compares until ctx is done, and then waits for the alarms on their way, for two seconds. It is
 // to be called once. Alarms that are raised after it are logged and not delivered.
 func (a *Alarms) Run(ctx context.Context) error {
-	next := time.NewTicker(lookEvery)
-	defer next.Stop()
-	defer a.looks.Pause()
-	for {
+	for goesOn := true; goesOn; goesOn = a.cfg.Clock.Sleep(ctx, lookEvery) == nil {
 		a.looks.Expect(a.cfg.Clock, lookEvery+lookGrace)
 		a.look()
-		select {
-		case <-ctx.Done():
-			a.mu.Lock()
-			a.end()
-			a.mu.Unlock()
-			defer time.AfterFunc(a.grace, a.abandon).Stop()
-			return a.posts.Wait()
-		case <-next.C:
-		}
 	}
+	a.looks.Pause()
+	a.mu.Lock()
+	a.end()
+	a.mu.Unlock()
+	defer time.AfterFunc(a.grace, a.abandon).Stop()
+	return a.posts.Wait()
 }
 
 // Stuck returns nil while Run comes round: a log that takes no line keeps it from that.

@@ -52,7 +52,7 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		log, takeLevel := daemon.NewLogger(a.Stderr, daemon.IsTerminal(a.Stderr))
 		reload.Join("log", takeLevel)
 		a.fatal = &log
-		notify, watchdog, err := daemon.SystemNotifier(log)
+		notify, err := daemon.SystemNotifier(log)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 		reload.Log, reload.Values = log, values
 		return a.serve(cmd.Context(), cfg, daemon.Deps{
 			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: reload,
-			Inherited: a.inherited, Notify: notify, Watchdog: watchdog,
+			Inherited: a.inherited, Notify: notify,
 		})
 	}
 	return cmd

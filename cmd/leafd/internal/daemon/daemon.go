@@ -44,10 +44,8 @@ type Deps struct {
 	Reload *Reloader
 	// Inherited are listening sockets that systemd passed, by name; nil: none.
 	Inherited map[string]net.Listener
-	// Notify reports to systemd, and Watchdog is how long systemd waits for a sign of
-	// life; 0: it doesn't.
-	Notify   *Notifier
-	Watchdog time.Duration
+	// Notify reports to systemd.
+	Notify *Notifier
 }
 
 // daemon is a running leafd. It starts in the order of its fields and stops in the

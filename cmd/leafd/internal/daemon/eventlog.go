@@ -144,9 +144,7 @@ func (d *daemon) conditionOf(is error, subject string, err error) condition.Cond
 // conditions are the life's.
 func (l *life) conditions() (all []condition.Condition) {
 	if why := l.refused.Load(); why != nil { // it keeps the next life from beginning
-		if c, ok := condition.Unfit(fmt.Errorf("no new life begins: %w", *why)); ok {
-			all = append(all, c)
-		}
+		all = condition.Unfit(fmt.Errorf("no new life begins: %w", *why))
 	}
 	ready := true
 	for _, t := range l.worker.Troubles() {

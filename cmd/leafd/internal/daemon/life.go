@@ -62,7 +62,7 @@ func (d *daemon) runWorker(start, ctx context.Context) error {
 		if start.Err() != nil { // err may be what the claim waited for
 			return nil //nolint:nilerr // stopped while it waited: nothing was issued
 		}
-		if c, ok := condition.Unfit(fmt.Errorf("leafd does not start: %w", err)); ok {
+		for _, c := range condition.Unfit(fmt.Errorf("leafd does not start: %w", err)) {
 			d.tell(c)
 		}
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -89,9 +88,7 @@ func (r *Reloader) once(ctx context.Context) {
 	r.cfg.Store(&merged)
 	r.mu.Unlock()
 	for _, warning := range next.Warnings {
-		if !slices.Contains(before.Warnings, warning) {
-			r.Log.Warn().Msg(warning)
-		}
+		r.Log.Warn().Msg(warning)
 	}
 	taken, waiting := r.changes(before, next, values)
 	r.Log.Info().Strs("taken", taken).Msg("reload: settings taken")

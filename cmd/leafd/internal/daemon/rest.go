@@ -34,12 +34,9 @@ type rest struct {
 	Tags     []segment.Rest `json:"tags"`
 }
 
-// bootIDPath names this run of the kernel (random(4)).
-const bootIDPath = "/proc/sys/kernel/random/boot_id"
-
 // bootID is the same until the machine starts again; empty where the system doesn't tell.
 func (d *daemon) bootID() string {
-	id, _ := os.ReadFile(bootIDPath)
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // random(4)
 	return cmp.Or(d.cfg.Tuning.BootID, strings.TrimSpace(string(id)))
 }
 

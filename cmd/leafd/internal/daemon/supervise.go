@@ -42,7 +42,7 @@ func (d *daemon) supervise() {
 		}
 		return nil
 	}, func(ctx context.Context) error {
-		for every := d.Watchdog / watchdogRounds; every > 0 && d.Clock.Sleep(ctx, every) == nil; {
+		for every := d.Notify.watchdog / watchdogRounds; every > 0 && d.Clock.Sleep(ctx, every) == nil; {
 			d.Notify.watch(ctx, every, d.stuck)
 		}
 		return nil
@@ -72,13 +72,11 @@ func (d *daemon) statusLine() string {
 	all := slices.DeleteFunc(d.server.Conditions(), func(c condition.Condition) bool { return c.Event })
 	if len(all) > 0 {
 		worst := all[0]
-		line = "degraded: " + worst.Headline
-		switch {
-		case worst.Severity == condition.Note:
-			line = string(worst.Code)
-		case worst.NotReady:
-			line = "NOT READY: " + worst.Headline
+		line = "degraded: "
+		if worst.NotReady {
+			line = "NOT READY: "
 		}
+		line += worst.Headline
 		if worst.Subject != "" {
 			line += " (" + worst.Subject + ")"
 		}

@@ -26,6 +26,8 @@ type Notifier struct {
 	// send delivers one message; nil: there is no service manager.
 	send func(state string) error // immutable
 	log  zerolog.Logger           // immutable
+	// watchdog is how long systemd waits for a sign of life; 0: it doesn't.
+	watchdog time.Duration // immutable
 
 	mu       sync.Mutex
 	stopping bool   // mu protects
@@ -33,18 +35,16 @@ type Notifier struct {
 	stuck    bool   // mu protects; the last round of watch has found that
 }
 
-// SystemNotifier reports where the environment says, as systemd sets it. It also returns
-// how long systemd waits for a sign of life, 0 where it has no watchdog.
-func SystemNotifier(log zerolog.Logger) (*Notifier, time.Duration, error) {
-	n := &Notifier{log: log}
+// SystemNotifier reports where the environment says, as systemd sets it.
+func SystemNotifier(log zerolog.Logger) (n *Notifier, err error) {
+	n = &Notifier{log: log}
 	if socket := os.Getenv("NOTIFY_SOCKET"); socket != "" {
 		n.send = func(state string) error { return sendTo(socket, state) }
 	}
-	within, err := sd.SdWatchdogEnabled(false)
-	if err != nil {
-		return nil, 0, fmt.Errorf("systemd: the watchdog's time: %w", err)
+	if n.watchdog, err = sd.SdWatchdogEnabled(false); err != nil {
+		return nil, fmt.Errorf("systemd: the watchdog's time: %w", err)
 	}
-	return n, within, nil
+	return n, nil
 }
 
 // sendTo is sd.SdNotify with a time-out.

@@ -34,12 +34,11 @@ const socketProbe = 4 * time.Second
 //     directory itself: no file is left behind.
 //  3. At no moment may more users connect than socketMode allows.
 func listenUnix(ctx context.Context, path string) (ln net.Listener, err error) {
-	const again = 10 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, socketProbe)
 	defer cancel()
 	lock := flock.New(filepath.Dir(path), flock.SetFlag(os.O_RDONLY))
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if _, err := lock.TryLockContext(ctx, again); err != nil {
+	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
 		return nil, fmt.Errorf("locking the directory %s: %w", filepath.Dir(path), err)
 	}
 	if err := removeStale(ctx, path); err != nil {
