@@ -70,7 +70,7 @@ type Config struct {
 //  4. What is on its way to the webhook is bounded. What isn't delivered is counted.
 //  5. However many ask, asking the parts takes a tenth of a processor: of 100,000 tags
 //     that fail each is looked at. For nine times as long as it took, and lookEvery at
-//     most, all who ask have the same answer.
+//     most, all callers have the same answer.
 type Alarms struct {
 	cfg    Config                  // immutable
 	raised *prometheus.CounterVec  // immutable
