@@ -46,13 +46,15 @@ func newClient() *http.Client {
 // send posts n in the background, where it is to be posted.
 func (a *Alarms) send(n notice) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	now := a.cfg.Clock.Mono()
-	if until, told := a.quiet[n.Code]; a.hook.Load() == nil || told && now < until {
-		return
+	until, told := a.quiet[n.Code]
+	wanted := a.hook.Load() != nil && (!told || now >= until)
+	if wanted {
+		a.quiet[n.Code] = now + PostPause
 	}
-	a.quiet[n.Code] = now + PostPause
-	if a.life.Err() != nil || !a.posts.TryGo(func() error { a.deliver(n); return nil }) {
+	dropped := wanted && (a.life.Err() != nil || !a.posts.TryGo(func() error { a.deliver(n); return nil }))
+	a.mu.Unlock()
+	if dropped {
 		a.posted.WithLabelValues("dropped").Inc()
 		a.cfg.Log.Warn().Str("code", string(n.Code)).Msg("an alarm is not delivered: too many are on their way, or leafd is stopping")
 	}

@@ -21,7 +21,7 @@ const maxSockets = 1024
 var errSocket = errors.New("sockets passed by systemd (LISTEN_FDS)")
 
 // InheritedSockets returns the listening sockets that the process was started with,
-// by name; nil where there are none. It removes the variables that name them, so that
+// by name. It removes the variables that name them, so that
 // programs which leafd runs get neither the variables nor the sockets.
 func InheritedSockets() (map[string]net.Listener, error) {
 	// activation allocates room for as many as the variable says.
@@ -29,9 +29,6 @@ func InheritedSockets() (map[string]net.Listener, error) {
 		return nil, settings.Usagef("%w: LISTEN_FDS is %d: leafd serves three at most", errSocket, n)
 	}
 	files := activation.Files(true)
-	if len(files) == 0 {
-		return nil, nil
-	}
 	known := []string{settings.PublicSocket, settings.AdminSocket, settings.RedisSocket}
 	sockets := make(map[string]net.Listener, len(files))
 	for _, f := range files {
