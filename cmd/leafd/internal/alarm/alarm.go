@@ -151,7 +151,7 @@ func New(cfg Config) *Alarms {
 		quiet:  make(map[condition.Code]time.Duration),
 	}
 	a.posts.SetLimit(underWay)
-	a.work, a.abandon = context.WithCancel(context.Background())
+	a.work, a.abandon = context.WithCancel(context.Background()) //nolint:gosec // Run calls it
 	a.life, a.end = context.WithCancel(a.work)
 	for _, row := range condition.Rows() {
 		if row.Severity == condition.Alarm {

@@ -65,7 +65,7 @@ func (d *daemon) connections(memory uint64) (int, error) {
 	}
 	if n < server.DefaultMaxConns {
 		level := zerolog.InfoLevel // little memory is no error
-		if uint64(n)+ReservedFiles == files {
+		if uint64(n)+ReservedFiles == files { //nolint:gosec // n is positive
 			level = zerolog.WarnLevel
 		}
 		d.Log.WithLevel(level).Int("max_connections", n).Uint64("memory", memory).Uint64("open_files", files).
