@@ -64,7 +64,7 @@ func (d *daemon) connections(memory uint64) (int, error) {
 		return 0, settings.AsUsage(err)
 	}
 	if n < server.DefaultMaxConns {
-		level := zerolog.InfoLevel // little memory is no error
+		level := zerolog.InfoLevel            // little memory is no error
 		if uint64(n)+ReservedFiles == files { //nolint:gosec // n is positive
 			level = zerolog.WarnLevel
 		}
