@@ -327,8 +327,8 @@ func (w *Worker) Check() error {
 // worker records nothing: the record may be another's by now.
 func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	defer func() { err = errors.Join(err, w.closeRegistry()) }()
-	w.endLife()                                                                  // the last report of Run may be under way still; it must not land later
-	if err := errors.Join(w.local.await(ctx), w.remote.await(ctx)); err != nil { // for good
+	w.endLife() // the last report of Run may be under way still; it must not land later
+	if err := errors.Join(w.local.idle(ctx), w.remote.idle(ctx)); err != nil {
 		return fmt.Errorf("a clean stop could not be recorded, the next start waits for the ceiling: %w", err)
 	}
 	now := w.cfg.Clock.Read()
@@ -423,6 +423,15 @@ func (r *recorder) await(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errBusy, err)
 	}
 	return nil
+}
+
+// idle returns once no write is under way.
+func (r *recorder) idle(ctx context.Context) error {
+	err := r.await(ctx)
+	if err == nil {
+		r.turn.Release(1)
+	}
+	return err
 }
 
 // write does one write, begun at boot-time now, by the one that has the turn.

@@ -75,7 +75,7 @@ func TestDatabasePasswordIsRotated(t *testing.T) {
 	set(dsn(":third"))
 	rotate("third")
 	l.signal(syscall.SIGHUP)
-	l.awaitLog("reload: settings taken", `"mysql"`)
+	l.awaitLog("reload: settings taken", "mysql: ")
 	fetches(l, db)
 	set(strings.Replace(dsn(":third"), "/"+name, "/"+mariadb.NewDatabase(t), 1))
 	l.signal(syscall.SIGHUP)

@@ -57,7 +57,7 @@ func TestReloadOfARealDaemon(t *testing.T) {
 	rewrite(t, config, secret+"max-batch: 5\nmax-range: 7000\nnode: another\nlog-level: debug\nmysql: leaf:hunter2@tcp(127.0.0.1:1)/leaf\n"+
 		"alarm-webhook: "+hook.URL+"\n")
 	l.hup()
-	l.awaitLog("reload: settings taken", `"taken":["max-batch","max-range","admin-token-file","alarm-webhook"]`)
+	l.awaitLog("reload: settings taken", "max-batch: 10000 -> 5", "admin-token-file: (content) -> (new content)", "max-range: 100000 -> 7000", "alarm-webhook")
 	l.awaitLog("need a restart", `"settings":["node","mysql"]`)
 	require.NotContains(t, l.Log(), "log-level", "the flag wins over the file")
 	require.NotContains(t, l.Log(), "hunter2")

@@ -333,7 +333,7 @@ func statesOfTheDisk(t *testing.T, note func(told)) {
 	require.Eventually(t, func() bool { // what is in memory is served
 		return w.mustGet("/api/segment/get/leaf-segment-test?n=10000").status == http.StatusServiceUnavailable
 	}, eventually, time.Millisecond)
-	row := w.is("disk full", "segment_mark", m.dataDir(), "is full")
+	row := w.is("disk full", "segment_mark", m.dataDir(), "is full", "bytes are free, and leafd needs 65536")
 	require.NotContains(t, row.status+row.page+row.doctor, "the database gives no range", "the disk is named, not the database on it")
 	note(row)
 	require.Equal(t, http.StatusOK, w.mustGet("/api/snowflake/get/a").status, "its file has its place")

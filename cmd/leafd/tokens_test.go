@@ -51,7 +51,7 @@ func TestTokensOfTheDaemon(t *testing.T) {
 	require.Equal(t, http.StatusOK, status(shop))
 	rewrite(t, tokens, entry("shop", other, "ids: leafd"))
 	l.hup()
-	l.awaitLog("reload: settings taken", `"taken":["tokens-file"]`)
+	l.awaitLog("reload: settings taken", "tokens-file: (content) -> (new content)")
 	require.Equal(t, http.StatusUnauthorized, status(shop))
 	require.Equal(t, http.StatusOK, status(other))
 	require.Contains(t, caller(incrTag), "NOAUTH", "the open connection too")

@@ -138,7 +138,7 @@ func (d *daemon) conditionOf(is error, subject string, err error) condition.Cond
 	case worker.ErrNotRecorded, snowflake.ErrCeilingReached, segment.ErrMark:
 		subject = d.cfg.DataDir
 	}
-	return condition.Of(is, subject, err)
+	return condition.Of(is, subject, d.fullDisk(err))
 }
 
 // conditions are the life's.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"reflect"
 	"sync"
@@ -97,8 +98,8 @@ func (r *Reloader) once(ctx context.Context) {
 	}
 }
 
-// changes returns the names of the settings that were taken, which are then the ones in force, and of
-// those that need a restart.
+// changes returns the settings that were taken, with old and new values, which are then the ones in
+// force, and the names of those that need a restart.
 func (r *Reloader) changes(before, next settings.Config, after *settings.Values) (taken, waiting []string) {
 	content := map[string]bool{ // of files that have changed
 		"admin-token-file": before.HTTP.AdminToken != next.HTTP.AdminToken,
@@ -107,10 +108,14 @@ func (r *Reloader) changes(before, next settings.Config, after *settings.Values)
 	}
 	for _, v := range after.All {
 		name, old := v.Setting.Name, r.Values.Find(v.Setting.Name)
+		was, is := old.Hidden().Text(), v.Hidden().Text()
+		if was == is {
+			was, is = "(content)", "(new content)"
+		}
 		switch {
 		case reflect.DeepEqual(old.Parsed, v.Parsed) && !content[name]:
 		case v.Setting.Live && (name != "mysql" || r.current().Segment.MySQL == next.Segment.MySQL):
-			taken = append(taken, name)
+			taken = append(taken, fmt.Sprintf("%s: %s -> %s", name, was, is))
 			old.Parsed = v.Parsed
 		default:
 			waiting = append(waiting, name)

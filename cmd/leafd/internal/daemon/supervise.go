@@ -66,7 +66,7 @@ func (d *daemon) hold(ctx context.Context) {
 }
 
 // statusLine is the daemon's state in one line, as `systemctl status` shows it: the worst that is wrong,
-// and what serves.
+// what serves, and how much more is wrong.
 func (d *daemon) statusLine() string {
 	line := "ready"
 	all := slices.DeleteFunc(d.server.Conditions(), func(c condition.Condition) bool { return c.Event })
@@ -90,6 +90,9 @@ func (d *daemon) statusLine() string {
 	}
 	if segments := d.segments.Load(); segments != nil {
 		line += fmt.Sprintf("; %d tags of %s", segments.Len(), d.cfg.Store(true).Kind())
+	}
+	if more := len(all) - 1; more > 0 {
+		line += fmt.Sprintf("; %d more conditions: see /readyz", more)
 	}
 	return line
 }
