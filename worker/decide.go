@@ -108,8 +108,6 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 		return Await
 	case root == nil:
 		return MakeRoot
-	case root.Parent == 0 && root.Losses == 0 && s.Parent == 0 && !member: // Init was cut short
-		return Await
 	case root.Parent == 0 || root.Parent != s.Parent:
 		return Repair
 	case member && root.Losses < r.Losses:

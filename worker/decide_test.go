@@ -229,7 +229,7 @@ func TestDecisionsAboutTheRoot(t *testing.T) {
 		"the root is gone":               {[]func(r *worker.Record, s *worker.Snapshot){func(_ *worker.Record, s *worker.Snapshot) { s.Root = nil }}, worker.MakeRoot},
 		"the root is gone, for newcomer": {[]func(r *worker.Record, s *worker.Snapshot){newcomer, func(_ *worker.Record, s *worker.Snapshot) { s.Root = nil }}, worker.Await},
 		"an Init that was cut short": {
-			[]func(r *worker.Record, s *worker.Snapshot){newcomer, func(_ *worker.Record, s *worker.Snapshot) { s.Root.Parent, s.Parent, s.Root.Losses = 0, 0, 0 }}, worker.Await,
+			[]func(r *worker.Record, s *worker.Snapshot){newcomer, func(_ *worker.Record, s *worker.Snapshot) { s.Root.Parent, s.Parent, s.Root.Losses = 0, 0, 0 }}, worker.Repair,
 		},
 		"the same, for who belongs to it": {
 			[]func(r *worker.Record, s *worker.Snapshot){func(_ *worker.Record, s *worker.Snapshot) { s.Root.Parent, s.Parent, s.Root.Losses = 0, 0, 0 }}, worker.Repair,

@@ -21,9 +21,6 @@ const (
 // youngRoot is how long a root is new: any instance with a worker ID under it has just got it.
 const youngRoot = time.Minute
 
-// steps bounds how often one report looks again: each change that it meets has a cause.
-const steps = 8
-
 // holder is the part of a life that has to do with the registry: it looks, asks Decide, and
 // carries out one action, again and again. All that it knows is plain data, a copy of which can
 // go on by itself; it is used by one goroutine at a time. It keeps:
@@ -314,7 +311,7 @@ func (h *holder) claim(ctx context.Context, s Snapshot, now clock.Millis) (Snaps
 // ErrUnreachable.
 func (h *holder) report(ctx context.Context, r Record) (Record, error) {
 	h.rec = r
-	for range steps {
+	for range 8 { // looks: each change that it meets has a cause
 		s, err := h.look(ctx)
 		switch {
 		case errors.Is(err, ErrForeign), errors.Is(err, ErrDamaged):

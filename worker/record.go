@@ -210,7 +210,6 @@ type ExhaustedError struct {
 	Highest int64        // worker ID of the layout
 	Entries int          // that hold those up to it
 	Next    clock.Millis // when the next piece ends; 0: none does
-	Shared  bool         // with Java Leafs: none but released ones are taken over
 }
 
 // Unwrap returns ErrExhausted.
@@ -221,9 +220,6 @@ func (e *ExhaustedError) Error() string {
 	when := "none of them ever comes back by itself"
 	if e.Next > 0 {
 		when = fmt.Sprintf("the next one comes back at %s unless its daemon goes on", e.Next)
-	}
-	if e.Shared {
-		when = "in a tree that Java Leafs share none comes back but by a release"
 	}
 	return fmt.Sprintf("%v: worker IDs 0..%d are all taken: %d entries; %s. `leafd worker list` shows them, `leafd worker release ID --force` frees that of a daemon that is gone for good",
 		ErrExhausted, e.Highest, e.Entries, when)

@@ -103,15 +103,13 @@ func (w *Worker) Stats() Stats {
 	defer w.mu.Unlock()
 	s := Stats{
 		UntilCeiling: max(0, w.Ceiling().Sub(now.Wall())),
+		UntilLease:   max(0, w.record.Limit.Sub(now.Wall())),
 		File:         w.local.reports(now.Boot),
 		Registry:     w.remote.reports(now.Boot),
 		Registered:   w.record.Cluster != "",
 		StepsAhead:   w.stepsAhead.Load(),
 		StepsBack:    w.stepsBack.Load(),
 		PeersAsked:   w.asked != clock.Reading{},
-	}
-	if s.Registered {
-		s.UntilLease = max(0, w.record.Limit.Sub(now.Wall()))
 	}
 	if w.record.Closed > now.Wall() {
 		s.ClosedUntil = w.record.Closed

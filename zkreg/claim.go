@@ -56,7 +56,7 @@ func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Recor
 			return c.s, err
 		}
 	}
-	return s, &worker.ExhaustedError{Highest: r.cfg.Layout.MaxWorker(), Entries: len(c.held), Next: c.next, Shared: c.shared}
+	return s, &worker.ExhaustedError{Highest: r.cfg.Layout.MaxWorker(), Entries: len(c.held), Next: c.next}
 }
 
 // list reads the names of all entries.

@@ -242,7 +242,7 @@ func TestNeverZeroBesideJavaLeafs(t *testing.T) {
 		d, err := zkreg.OpenDirectory(zkreg.Config{Servers: []string{"memory:1"}, Root: "/other", ForeverPath: "/snowflake/shop/forever", Layout: eight(), Clock: tr.clk, Dial: tr.mem.Open})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		_, err = d.Init(t.Context(), zkreg.DefaultLongestLease, true)
+		_, err = d.Init(t.Context(), worker.DefaultLease, true)
 		require.NoError(t, err)
 		for want := range int64(7) {
 			got, err := tr.claim(fmt.Sprint("n", want), shared)
@@ -252,8 +252,7 @@ func TestNeverZeroBesideJavaLeafs(t *testing.T) {
 		_, err = tr.claim("last", shared)
 		var exhausted *worker.ExhaustedError
 		require.ErrorAs(t, err, &exhausted)
-		require.True(t, exhausted.Shared)
-		require.ErrorContains(t, err, "that Java Leafs share none comes back but by a release")
+		require.ErrorContains(t, err, "none of them ever comes back by itself")
 		names, _, err := tr.raw.Children(t.Context(), "/snowflake/shop/forever")
 		require.NoError(t, err)
 		require.Len(t, names, 7)
@@ -271,7 +270,7 @@ func TestExhaustedSaysWhenTheNextComesBack(t *testing.T) {
 		_, err := tr.claim("new")
 		var exhausted *worker.ExhaustedError
 		require.ErrorAs(t, err, &exhausted)
-		require.Equal(t, worker.ExhaustedError{Highest: 7, Entries: 8, Next: now.Add(10 * time.Minute), Shared: true}, *exhausted)
+		require.Equal(t, worker.ExhaustedError{Highest: 7, Entries: 8, Next: now.Add(10 * time.Minute)}, *exhausted)
 	})
 }
 
@@ -646,7 +645,7 @@ func TestCounterBesideJavaLeafs(t *testing.T) {
 		d, err := zkreg.OpenDirectory(zkreg.Config{Servers: []string{"memory:1"}, Root: "/other", ForeverPath: forever, Layout: snowflake.DefaultLayout(), Clock: tr.clk, Dial: tr.mem.Open})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		_, err = d.Init(t.Context(), zkreg.DefaultLongestLease, true)
+		_, err = d.Init(t.Context(), worker.DefaultLease, true)
 		require.NoError(t, err)
 		require.Equal(t, "0000000000", next(tr, forever), "a new one begins as a Java Leaf knows it")
 		require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, forever+"/10.0.0.9:1-0000000000", -1))

@@ -44,7 +44,7 @@ func TestInitMakesOneCluster(t *testing.T) {
 	require.ErrorIs(t, err, worker.ErrNoCluster)
 	require.ErrorContains(t, err, "it has lost its data, or the ensemble is new")
 	require.NotContains(t, err.Error(), "init")
-	_, err = directory(t, cfg).Init(bounded(t, patience), DefaultLongestLease, false)
+	_, err = directory(t, cfg).Init(bounded(t, patience), worker.DefaultLease, false)
 	require.ErrorIs(t, err, worker.ErrNoCluster, "none is made without that word")
 	const n = 8
 	results, errs := make([]InitResult, n), make([]error, n)
@@ -67,14 +67,14 @@ func TestInitMakesOneCluster(t *testing.T) {
 	require.Equal(t, InitStands, initCluster(t, cfg))
 	require.Equal(t, before, stats(t, conn, cfg.Root), "nothing was changed")
 	require.Equal(t, 30*24*time.Hour, statusOf(t, cfg).LongestLease())
-	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), DefaultLongestLease, true)
+	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), worker.DefaultLease, true)
 	require.ErrorContains(t, err, "layout")
 	_, err = directory(t, cfg).Init(bounded(t, patience), worker.YoungLease-1, true)
 	require.ErrorContains(t, err, "longest lease")
 }
 
-// What an Init that was cut short has left is completed: by Init, or by a daemon where there is
-// a parent. What is not known of the root stays.
+// What an Init that was cut short has left is completed, by Init or by any daemon: nothing was claimed
+// under a root that never named a parent. What is not known of the root stays.
 func TestRootIsCompleted(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)
@@ -86,26 +86,20 @@ func TestRootIsCompleted(t *testing.T) {
 		{"by init", true, false},
 		{"by init, without a parent", false, false},
 		{"by a daemon", true, true},
+		{"by a daemon, without a parent", false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := daemonConfig(server, server.NewRoot(t)+"/leaf", "a")
 			r := openRegistry(t, cfg)
 			forever := cfg.Root + "/leaf_forever"
-			begun := r.newRoot("c", DefaultLongestLease)
+			begun := r.newRoot("c", worker.DefaultLease)
 			begun.LongestSessionMS = 20_000
 			put(t, conn, cfg.Root, encode(begun))
 			if tt.parent {
 				ensurePath(t, conn, forever)
-				require.Zero(t, statusOf(t, cfg).Root.Parent)
-				require.NotZero(t, statusOf(t, cfg).Parent)
-			} else {
-				s, do := decided(t, r, fresh(r))
-				require.Equal(t, worker.Await, do)
-				err := r.FixRoot(bounded(t, patience), s, fresh(r), do)
-				require.ErrorIs(t, err, worker.ErrNoCluster)
-				require.ErrorContains(t, err, "leafd cluster init")
-				require.Zero(t, statusOf(t, cfg).Parent)
 			}
+			require.Zero(t, statusOf(t, cfg).Root.Parent)
+			require.Equal(t, tt.parent, statusOf(t, cfg).Parent != 0)
 			_, before, err := conn.Get(cfg.Root)
 			require.NoError(t, err)
 			if tt.byOne {
@@ -168,7 +162,7 @@ func TestRootLostAlone(t *testing.T) {
 	require.Equal(t, []any{me.Cluster, 1.}, []any{root["cluster"], root["losses"]})
 
 	// Another layout's root in its place is none of ours.
-	other := r.newRoot(me.Cluster, DefaultLongestLease)
+	other := r.newRoot(me.Cluster, worker.DefaultLease)
 	other.Epoch = 1
 	_, err := conn.Set(base+"/leaf", encode(other), -1)
 	require.NoError(t, err)

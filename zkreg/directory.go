@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg/zksession"
 )
 
 // Directory is a cluster as seen by its operators, without an identity. Its methods may be
@@ -141,38 +138,6 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	}
 	_, _ = t.session.Multi(ctx, 0, createNode(t.hintOf(workerID), nil, 0)) // nothing rests on a hint
 	return is, nil
-}
-
-// ServerState is how one server of an ensemble fared.
-type ServerState struct {
-	Server  string        // as configured
-	Granted time.Duration // session timeout that it granted
-	Err     error         // why it gave no session; nil where it did
-}
-
-// Servers asks each server for a session of its own, all at once, and ends it again.
-// A server without a quorum gives none. They are in the order of cfg.Servers, of which
-// alone it needs Servers and Clock. It returns within ctx, and a second.
-func Servers(ctx context.Context, cfg Config) []ServerState {
-	states := make([]ServerState, len(cfg.Servers))
-	var asking sync.WaitGroup
-	for i, server := range cfg.Servers {
-		asking.Go(func() {
-			one := cfg
-			one.Servers = []string{server}
-			t, err := one.connect()
-			if err == nil {
-				defer t.session.Close()
-				_, _, err = t.session.Exists(ctx, "/")
-				states[i].Granted = t.session.Info().Timeout
-			}
-			if states[i].Server = server; !zksession.AboutNode(err) { // "/" may be hidden from us
-				states[i].Err = err
-			}
-		})
-	}
-	asking.Wait()
-	return states
 }
 
 // ErrDenied is wrapped by what is refused to our credentials.

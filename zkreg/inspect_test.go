@@ -88,7 +88,7 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 			paths := []string{root, root + "/leaf_forever", root + "/leaf_temporary", root + "/leaf_forever/worker-0000000003", root + "/leaf_released"}
 			rights := []int32{tc.root, tc.forever, tc.temporary, tc.entry, tc.released}
 			d := directory(t, cfg)
-			for i, data := range [][]byte{encode(d.newRoot("c", DefaultLongestLease)), nil, nil, payloads(t, "good-piece.json")["good-piece"], nil} {
+			for i, data := range [][]byte{encode(d.newRoot("c", worker.DefaultLease)), nil, nil, payloads(t, "good-piece.json")["good-piece"], nil} {
 				if rights[i] != 0 {
 					put(t, conn, paths[i], data)
 				}
@@ -123,19 +123,4 @@ func TestTrialWithCredentials(t *testing.T) {
 	require.NoError(t, directory(t, cfg).Trial(bounded(t, patience), worker.NoWorkerID))
 	cfg.Auth = credentials(t, "leafd", "wrong")
 	require.ErrorIs(t, directory(t, cfg).Trial(bounded(t, patience), worker.NoWorkerID), zk.ErrNoAuth)
-}
-
-func TestServersOneByOne(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	cfg := daemonConfig(server, server.NewRoot(t), "n")
-	proxy := zookeepertest.NewProxy(t, server.Addr())
-	proxy.Down(t)
-	cfg.Servers = append(cfg.Servers, proxy.Addr())
-	states := Servers(bounded(t, 2*cfg.SessionTimeout/4), cfg)
-	require.Len(t, states, 2)
-	require.NoError(t, states[0].Err)
-	require.Equal(t, cfg.SessionTimeout, states[0].Granted)
-	require.ErrorIs(t, states[1].Err, worker.ErrUnreachable)
-	require.Equal(t, proxy.Addr(), states[1].Server)
 }

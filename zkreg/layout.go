@@ -144,9 +144,6 @@ type highRoot struct {
 	Settled bool `json:"settled"` // the daemons that knew high marks of before it was made have put them back
 }
 
-// DefaultLongestLease is what a cluster is made with where nothing else is configured.
-const DefaultLongestLease = worker.DefaultLease
-
 // encode can't fail: none of the payloads holds anything that JSON can't.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)

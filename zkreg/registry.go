@@ -110,9 +110,6 @@ func Open(cfg Config) (*Registry, error) {
 	return &Registry{tree: t}, err
 }
 
-// Session tells of the session with ZooKeeper, without asking any server.
-func (r *Registry) Session() zksession.Info { return r.session.Info() }
-
 // Peers implements worker.Registry. Where no peer came or went since the last time it is one
 // read, and otherwise two at most, however many there are: all that is asked for stands in their
 // names.

@@ -52,10 +52,8 @@ func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Rec
 		d := *s.Root
 		d.LongestSessionMS = max(d.LongestSessionMS, s.Granted.Milliseconds())
 		return r.setRoot(ctx, d, s)
-	case s.Root == nil:
-		return r.absent()
 	default:
-		return fmt.Errorf("%w: the root %s stands, and %s is not made yet: leafd cluster init finishes it", worker.ErrNoCluster, r.root, r.forever)
+		return r.absent()
 	}
 }
 

@@ -29,6 +29,9 @@ func (t tree) Close() error {
 	return nil
 }
 
+// Session tells of the session with ZooKeeper, without asking any server.
+func (t tree) Session() zksession.Info { return t.session.Info() }
+
 // read reads a node; a nil Stat for none.
 func (t tree) read(ctx context.Context, p string) ([]byte, *zk.Stat, error) {
 	return orNone(t.session.Get(ctx, p))

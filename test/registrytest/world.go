@@ -234,7 +234,7 @@ func (w *World) operate(opts Options, do func(ctx context.Context, d *zkreg.Dire
 // Init makes the cluster, as an operator does.
 func (w *World) Init(layout snowflake.Layout) {
 	w.operate(Options{Layout: layout}, func(ctx context.Context, d *zkreg.Directory) error {
-		_, err := d.Init(ctx, zkreg.DefaultLongestLease, true)
+		_, err := d.Init(ctx, worker.DefaultLease, true)
 		return err
 	})
 }

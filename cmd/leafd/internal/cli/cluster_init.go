@@ -45,7 +45,7 @@ status ` + clusterFields + `.`,
 	cmd.Flags().BoolVar(&fresh, "new", false, "your word that no daemon of a cluster is left in that root: it was never made, or all are gone for good")
 	cmd.Flags().StringVar(&addresses, "known-address", "", "daemons that are asked whether they know a cluster, host:port[,host:port]")
 	yesFlag(cmd, &yes)
-	cmd.Flags().DurationVar(&longest, "longest-lease", zkreg.DefaultLongestLease, "the longest --lease that a daemon of the cluster may have, 6h to 8760h; set once")
+	cmd.Flags().DurationVar(&longest, "longest-lease", worker.DefaultLease, "the longest --lease that a daemon of the cluster may have, 6h to 8760h; set once")
 	return a.clusterCommand(cmd, func(ctx context.Context, at site, _ []string) error {
 		if longest < worker.YoungLease || longest > mostLease {
 			return settings.Usagef("longest-lease is %s: want %s to %s", settings.Short(longest), settings.Short(worker.YoungLease), settings.Short(mostLease))

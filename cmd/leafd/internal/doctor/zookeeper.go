@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leafd/leafd/cache"
@@ -13,18 +14,39 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// servers asks each server of the ensemble.
+// grants asks one server for a session of its own, and returns for how long it is. A server without a
+// quorum gives none.
+func grants(ctx context.Context, cfg zkreg.Config, server string) (time.Duration, error) {
+	cfg.Servers = []string{server}
+	dir, err := zkreg.OpenDirectory(cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()                                                           //nolint:errcheck // it has no error to tell
+	if _, err = dir.Live(ctx); err != nil && !errors.Is(err, zkreg.ErrDenied) { // an answer is one
+		return 0, err
+	}
+	return dir.Session().Timeout, nil
+}
+
+// servers asks each server of the ensemble, all at once.
 func (p *Patient) servers(ctx context.Context, r *report) {
 	bounded, cancel := context.WithTimeout(ctx, p.Timeout*3/4)
 	defer cancel()
-	states := zkreg.Servers(bounded, p.Cfg.ZKConfig(p.Clock))
+	cfg := p.Cfg.ZKConfig(p.Clock)
+	granted, failed := make([]time.Duration, len(cfg.Servers)), make([]error, len(cfg.Servers))
+	var asking sync.WaitGroup
+	for i, server := range cfg.Servers {
+		asking.Go(func() { granted[i], failed[i] = grants(bounded, cfg, server) })
+	}
+	asking.Wait()
 	var silent []string
-	for _, s := range states {
-		if s.Err != nil {
-			silent = append(silent, fmt.Sprintf("%s gives no session: %v", s.Server, s.Err))
+	for i, server := range cfg.Servers {
+		if failed[i] != nil {
+			silent = append(silent, fmt.Sprintf("%s gives no session: %v", server, failed[i]))
 		}
 	}
-	if len(silent) == len(states) {
+	if len(silent) == len(cfg.Servers) {
 		const look = "look at ZooKeeper, the network and --zk; "
 		switch err := inspect.Reword(worker.ErrUnreachable, strings.Join(silent, "; ")); {
 		case p.Cfg.Snowflake.On:
@@ -36,14 +58,16 @@ func (p *Patient) servers(ctx context.Context, r *report) {
 		}
 		return
 	}
-	for _, s := range states {
+	for _, one := range silent {
+		r.Warn("zookeeper", one, "start it, or take it out of --zk: a daemon that loses another server tries this one, too")
+	}
+	for i, server := range cfg.Servers {
 		switch {
-		case s.Err != nil:
-			r.Warn("zookeeper", fmt.Sprintf("%s gives no session: %v", s.Server, s.Err), "start it, or take it out of --zk: a daemon that loses another server tries this one, too")
-		case s.Granted != p.Cfg.ZooKeeper.SessionTimeout:
-			r.Warn("zookeeper", fmt.Sprintf("%s grants a session of %s where %s is asked for", s.Server, s.Granted, p.Cfg.ZooKeeper.SessionTimeout), "its tickTime, minSessionTimeout and maxSessionTimeout bound it; set --zk-session-timeout to match")
+		case failed[i] != nil:
+		case granted[i] != p.Cfg.ZooKeeper.SessionTimeout:
+			r.Warn("zookeeper", fmt.Sprintf("%s grants a session of %s where %s is asked for", server, granted[i], p.Cfg.ZooKeeper.SessionTimeout), "its tickTime, minSessionTimeout and maxSessionTimeout bound it; set --zk-session-timeout to match")
 		default:
-			r.OK("zookeeper", "%s gives a session of %s", s.Server, s.Granted)
+			r.OK("zookeeper", "%s gives a session of %s", server, granted[i])
 		}
 	}
 }
@@ -136,7 +160,7 @@ func (p *Patient) rights(ctx context.Context, r *report) {
 	case p.Cfg.ZooKeeper.Auth == nil:
 		r.OK(check, "all that a daemon writes is allowed, to all: there is no --zk-auth-file")
 	default:
-		r.OK(check, "all that a daemon writes is allowed to %s", p.Cfg.ZooKeeper.Auth)
+		r.OK(check, "all that a daemon writes is allowed, asked %s", p.Cfg.ZooKeeper.Auth)
 	}
 }
 
