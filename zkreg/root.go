@@ -39,16 +39,16 @@ func statOf(s *zk.Stat) worker.Stat {
 
 // FixRoot implements worker.Registry.
 func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) error {
-	switch {
-	case do == worker.MakeRoot:
+	switch do {
+	case worker.MakeRoot:
 		d := r.newRoot(me.Cluster, me.LongestLease)
 		d.LongestSessionMS = me.LongestSession.Milliseconds()
 		return r.lose(ctx, d, s, me)
-	case do == worker.Repair:
+	case worker.Repair:
 		return r.repair(ctx, s, me)
-	case do == worker.NoteLoss:
+	case worker.NoteLoss:
 		return r.lose(ctx, *s.Root, s, me)
-	case do == worker.RaiseSession:
+	case worker.RaiseSession:
 		d := *s.Root
 		d.LongestSessionMS = max(d.LongestSessionMS, s.Granted.Milliseconds())
 		return r.setRoot(ctx, d, s)
