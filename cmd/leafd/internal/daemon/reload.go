@@ -92,7 +92,11 @@ func (r *Reloader) once(ctx context.Context) {
 		r.Log.Warn().Msg(warning)
 	}
 	taken, waiting := r.changes(before, next, values)
-	r.Log.Info().Strs("taken", taken).Msg("reload: settings taken")
+	what := "settings taken"
+	if len(taken) == 0 {
+		what = "no setting that can change while leafd runs has changed"
+	}
+	r.Log.Info().Strs("taken", taken).Msg("reload: " + what)
 	if len(waiting) > 0 {
 		r.Log.Warn().Strs("settings", waiting).Msg("reload: these settings have changed and need a restart: the old values stay in force")
 	}
