@@ -369,7 +369,7 @@ func TestMigration(t *testing.T) {
 		workers[h.worker] = true
 	}
 	require.Len(t, workers, len(hosts), "each has a worker ID of its own")
-	require.Contains(t, s.ok("worker", "list"), "5 entries, 2 live, 3 java, ")
+	require.Contains(t, s.ok("worker", "list"), "5 entries, 2 live, 3 foreign, ")
 	time.Sleep(4 * time.Second) // all report
 
 	// Turn the clients over, and stop the Java Leafs.
