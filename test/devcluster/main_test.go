@@ -53,7 +53,7 @@ func TestClusterRunsUntilItIsInterrupted(t *testing.T) {
 	require.Len(t, family, 5, "ZooKeeper, MariaDB and three daemons: %v", family)
 
 	out := r.Log()
-	require.Regexp(t, `(?m)^ID +NODE +ADDRESS +STATE `, out)
+	require.Regexp(t, `(?m)^WORKER_ID +NODE +ADDRESS +STATE `, out)
 	require.Regexp(t, `(?m)^3 entries, 3 live, 1021 free of 1024\b`, out)
 	require.Regexp(t, `(?m)^leafd1 \| .+`, out, "the daemons' lines have their name before them")
 
