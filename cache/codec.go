@@ -79,6 +79,7 @@ func check(r worker.Record) error {
 		{"limit", int64(r.Limit), int64(r.Floor), maxMillis},
 		{"acked_limit", int64(r.AckedLimit), int64(r.Floor), maxMillis},
 		{"losses", r.Losses, 0, math.MaxInt64},
+		{"lost_at", int64(r.LostAt), 0, maxMillis},
 		{"longest_lease", int64(r.LongestLease), 0, math.MaxInt64},
 		{"longest_session", int64(r.LongestSession), 0, math.MaxInt64},
 		{"acked.number", r.Acked.Number, 0, math.MaxInt64},

@@ -515,7 +515,7 @@ func (w *Worker) leaseOf(r Record) time.Duration {
 
 // adopt takes over what the registry has acknowledged.
 func (r *Record) adopt(got Record) {
-	r.Cluster, r.Losses, r.LongestLease, r.LongestSession, r.Closed = got.Cluster, got.Losses, got.LongestLease, got.LongestSession, got.Closed
+	r.Cluster, r.Losses, r.LostAt, r.LongestLease, r.LongestSession, r.Closed = got.Cluster, got.Losses, got.LostAt, got.LongestLease, got.LongestSession, got.Closed
 	r.Floor, r.Limit, r.AckedLimit, r.Acked, r.Current, r.State = got.Floor, got.Limit, got.AckedLimit, got.Acked, got.Current, got.State
 }
 

@@ -344,6 +344,7 @@ func (k *keyer) dir(d *dir) {
 	if r := held.Root; r != nil {
 		k.bool(r.Stat.Version == k.root)
 		k.losses(r.Losses)
+		k.time(r.LostAt)
 		k.time(r.Floor)
 		k.zxid(r.Parent)
 	}
@@ -366,6 +367,7 @@ func (k *keyer) record(r worker.Record) {
 	k.bool(r.Cluster != "")
 	if r.Cluster != "" {
 		k.losses(r.Losses)
+		k.time(r.LostAt)
 	}
 	k.int(r.WorkerID)
 	k.name(r.Instance)
@@ -403,6 +405,7 @@ func (k *keyer) payload(data []byte) {
 	k.ceiling(p.Ceiling, p.Floor, p.Limit)
 	if p.State == "" { // the root's
 		k.losses(p.Losses)
+		k.time(p.LostAt)
 		k.zxid(p.ParentCzxid)
 	}
 }

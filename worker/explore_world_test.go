@@ -1035,7 +1035,8 @@ type payload struct {
 	Instance, Owner       string
 	Life                  int64
 	State                 string
-	ParentCzxid           int64 `json:"parent_czxid"`
+	ParentCzxid           int64        `json:"parent_czxid"`
+	LostAt                clock.Millis `json:"lost_at"`
 	Losses                int64
 }
 

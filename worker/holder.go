@@ -29,8 +29,8 @@ const youngRoot = time.Minute
 //	    What is issued lies in a piece that the registry has acknowledged so.
 //	judged-clock  Limits and ceilings come from the clock reading that the guards judged plus
 //	    monotonic time.
-//	settles-first  A start that puts its entry back, or finds that the registry has lost data since
-//	    the record knew, settles before it issues; only then the record has the losses.
+//	settles-first  A start that puts its entry back, or finds a loss of the registry's that the record
+//	    doesn't know, settles before it issues; only then the record has the losses.
 type holder struct {
 	rec  Record    // as the file has it, but for what the registry has just acknowledged
 	held *Snapshot // as we last read or wrote it; nil: look again
@@ -261,10 +261,10 @@ func (h *holder) take(ctx context.Context, s Snapshot, do Action, now clock.Mill
 	if do == PutBack { // it was set back, perhaps while we looked: not by hand
 		h.stirred = false
 	}
-	if !settled && (do == PutBack || s.Root.Losses > h.rec.Losses) {
+	if !settled && (do == PutBack || s.Root.Losses != h.rec.Losses || s.Root.LostAt != h.rec.LostAt) {
 		return h.settles(s), nil
 	}
-	h.rec.Losses, h.held, h.settle = s.Root.Losses, &s, settling{}
+	h.rec.Losses, h.rec.LostAt, h.held, h.settle = s.Root.Losses, s.Root.LostAt, &s, settling{}
 	return next{done: true}, nil
 }
 
@@ -298,7 +298,7 @@ func (h *holder) claim(ctx context.Context, s Snapshot, now clock.Millis) (Snaps
 		return s, next{}, err
 	}
 	r.acknowledged(*claim.Entry, *claim.Root)
-	r.Losses, r.Ceiling = claim.Root.Losses, max(r.Ceiling, r.Floor)
+	r.Losses, r.LostAt, r.Ceiling = claim.Root.Losses, claim.Root.LostAt, max(r.Ceiling, r.Floor)
 	if err := h.ends.save(ctx, r); err != nil {
 		return s, next{}, fmt.Errorf("the claim could not be recorded: %w", err)
 	}
@@ -324,7 +324,7 @@ func (h *holder) report(ctx context.Context, r Record) (Record, error) {
 			err = h.fixRoot(ctx, s, do)
 		case do == Report, do == PutBack:
 			if err = h.write(ctx, s, do, r.Timestamp); err == nil {
-				h.rec.Losses = h.held.Root.Losses
+				h.rec.Losses, h.rec.LostAt = h.held.Root.Losses, h.held.Root.LostAt
 				return h.rec, nil
 			}
 		case do == Release:

@@ -56,7 +56,7 @@ func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
 	defer g.mu.Unlock()
 	// A ZooKeeper that lost its data, or was put back to where it was, doesn't know the session, and
 	// an operator notes the rest as a loss.
-	o.Session = fmt.Sprintf("%x/%d/%x", g.session.Info().ID, s.Root.Losses, g.parent)
+	o.Session = fmt.Sprintf("%x/%d/%d/%x", g.session.Info().ID, s.Root.Losses, s.Root.LostAt, g.parent)
 	return o, nil
 }
 

@@ -217,7 +217,8 @@ func testSettling(t *testing.T, w *World) {
 	d.stop()
 	require.Zero(t, took(d), "its own")
 	time.Sleep(time.Minute + time.Second)
-	require.Equal(t, settles, took(fresh(t, w, "b", Options{})), "the longest session that any was granted")
+	other := fresh(t, w, "b", Options{})
+	require.Equal(t, settles, took(other), "the longest session that any was granted")
 	d.stop()
 	w.Remove(0)
 	require.Equal(t, settles, took(d), "what is put back")
@@ -238,6 +239,24 @@ func testSettling(t *testing.T, w *World) {
 	require.Equal(t, int64(2), d.record().Losses)
 	require.Equal(t, settles, took(d))
 	require.Equal(t, int64(3), d.Record().Losses)
+
+	// A backup that is put back twice counts as many losses each time, and a limit that stands for longer
+	// than the lease shows none: it is another loss all the same.
+	other.stop()
+	d.stop()
+	d.cfg.Lease = time.Hour
+	d.running()
+	restore := w.Backup()
+	w.Recover()
+	require.NoError(t, d.report())
+	require.NoError(t, d.report())
+	require.Equal(t, int64(4), d.record().Losses)
+	d.crash()
+	restore()
+	w.Recover()
+	const watched = 4 * time.Second // the node of the life before
+	require.Equal(t, watched+settles, took(d), "the second time")
+	require.Equal(t, int64(4), d.Record().Losses)
 }
 
 // A claim that was left unfinished is the next one's once it is a minute old, by ZooKeeper's clock:
