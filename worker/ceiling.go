@@ -251,13 +251,13 @@ func (w *Worker) save(ctx context.Context, raise func(*Record), now clock.Readin
 	}
 	saved := make(chan error, 1)
 	go func() {
-		defer w.local.turn.Release(1)
 		err := w.file(raise)
 		w.mu.Lock()
 		if err == nil && now.Wall() >= w.record.Timestamp { // a clock that was set back, and is set right, has not jumped
 			w.anchor = now
 		}
 		w.mu.Unlock()
+		w.local.turn.Release(1) // first: the next report may follow at once
 		saved <- err
 	}()
 	select {
