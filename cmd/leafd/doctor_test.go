@@ -257,6 +257,7 @@ func TestDoctorOfTheSegmentFiles(t *testing.T) {
 	saved, err := os.ReadFile(m.dataDir() + "/segments.db")
 	require.NoError(t, err)
 	l = m.ready()
+	l.awaitLog("segment tags loaded")                                         // a range that is fetched during a pass is given up where the pass saw it
 	l.awaitStatus("/api/segment/get/leaf-segment-test?n=1999", http.StatusOK) // what the first one has left
 	require.Equal(t, "2001", l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK).body)
 	require.Equal(t, cli.ExitOK, l.stop())
