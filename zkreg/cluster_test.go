@@ -1,6 +1,7 @@
 package zkreg
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -32,6 +33,59 @@ func statusOf(t testing.TB, cfg Config) Status {
 	s, err := directory(t, cfg).Status(bounded(t, patience))
 	require.NoError(t, err)
 	return s
+}
+
+// What the daemon that notes a loss knows of others is kept with the note, though its connection breaks
+// right after that.
+func TestNotedWithWhoWasThere(t *testing.T) {
+	t.Parallel()
+	server := zookeepertest.Shared(t)
+	for name, lost := range map[string]func(t *testing.T, r *Registry){
+		"the entry": func(t *testing.T, r *Registry) {
+			t.Helper()
+			require.NoError(t, server.Conn(t).Delete(r.entryOf(0), -1))
+		},
+		"all": func(t *testing.T, r *Registry) {
+			t.Helper()
+			require.NoError(t, removeAll(server.Conn(t), r.root))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, me := claimed(t, daemonConfig(server, madeRoot(t, server), "a"))
+			me.Peers = []string{"10.0.0.6:8080", "10.0.0.7:8080"}
+			lost(t, r)
+			s, err := r.Look(bounded(t, patience), me)
+			require.NoError(t, err)
+			do := worker.Decide(me, s, worker.Moment{Clock: me.Timestamp, Running: true})
+			noting, end := context.WithCancel(t.Context())
+			session := r.session
+			r.session = noted{session, end}
+			require.NoError(t, r.FixRoot(noting, s, me, do))
+			r.session = session
+			_, err = directory(t, r.cfg).Recover(bounded(t, patience)) // which makes the root name its parent, and knows nobody
+			require.NoError(t, err)
+			require.Equal(t, me.Peers, statusOf(t, r.cfg).Known)
+		})
+	}
+}
+
+// noted is a session that breaks once a loss is noted.
+type noted struct {
+	Session
+
+	end context.CancelFunc
+}
+
+func (n noted) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	responses, err := n.Session.Multi(ctx, connection, ops...)
+	if set, ok := ops[0].(*zk.SetDataRequest); ok && err == nil && len(set.Data) > 0 {
+		n.end()
+	}
+	return responses, err
 }
 
 // Any number of processes may make it at once: there is one cluster.

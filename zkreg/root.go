@@ -41,9 +41,7 @@ func statOf(s *zk.Stat) worker.Stat {
 func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) error {
 	switch do {
 	case worker.MakeRoot:
-		d := r.newRoot(me.Cluster, me.LongestLease)
-		d.LongestSessionMS = me.LongestSession.Milliseconds()
-		return r.lose(ctx, d, s, me)
+		return r.lose(ctx, r.newRoot(me.Cluster, me.LongestLease), s, me)
 	case worker.Repair:
 		return r.repair(ctx, s, me)
 	case worker.NoteLoss:
@@ -58,22 +56,29 @@ func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Rec
 }
 
 // lose notes a loss in d, which is the root of s or will be the root, and makes it name no parent where
-// that is another one. It keeps the addresses that the daemon of me, which notes it, knew of others, so
-// that an operator sees which are not back: one that comes later knows only those that are. Nothing rests
-// on these.
+// that is another one. The same transaction keeps the addresses that me knows of others, so that an operator
+// sees which are not back: one that comes later knows only those that are.
 func (t tree) lose(ctx context.Context, d worker.Root, s worker.Snapshot, me worker.Record) error {
 	if d.Parent != s.Parent {
 		d.Parent = 0
 	}
 	d.Losses = max(d.Losses, me.Losses)
+	d.LongestSessionMS = max(d.LongestSessionMS, me.LongestSession.Milliseconds())
 	if err := t.note(ctx, &d); err != nil {
 		return err
 	}
-	err := t.setRoot(ctx, d, s)
-	if err == nil && len(me.Peers) > 0 && t.ensure(ctx, t.temporary) == nil {
-		_, _ = t.session.Multi(ctx, 0, setData(t.temporary, encode(me.Peers), -1))
+	if len(me.Peers) == 0 {
+		return t.setRoot(ctx, d, s)
 	}
-	return err
+	found, _, err := t.session.Exists(ctx, t.temporary)
+	if err != nil {
+		return err
+	}
+	known := createNode(t.temporary, encode(me.Peers), 0)
+	if found {
+		known = setData(t.temporary, encode(me.Peers), -1)
+	}
+	return t.setRoot(ctx, d, s, known)
 }
 
 // setRoot makes the root d where it is as s shows it, and does more in the same transaction. Where s shows
