@@ -179,12 +179,6 @@ func (e Entry) FreeFrom() (clock.Millis, bool) {
 	return e.Bound(), e.State == StateReleased || !e.Live && e.State == StateActive
 }
 
-// Free tells whether another instance may take the worker ID of e at now.
-func (e Entry) Free(now clock.Millis) bool {
-	from, byItself := e.FreeFrom()
-	return byItself && from <= now
-}
-
 // FreeSoon is how long a start waits for a worker ID, where a piece is about to end, or a claim
 // counts as given up soon, rather than fail for want of another: a claim that was made since the
 // start began, and one that settled before it was given up.

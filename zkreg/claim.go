@@ -142,11 +142,12 @@ func (c *claim) take(ctx context.Context, workerID int64, hinted bool) (bool, er
 	e, err := c.readEntry(ctx, workerID)
 	released := e != nil && e.State == worker.StateReleased
 	offered := released || e != nil && c.me.Holds(*e)
+	_, listed := c.held[workerID]
 	switch {
 	case err != nil && !errors.Is(err, worker.ErrDamaged): // a damaged one is in no state in which it can be taken
 		return false, err
-	case hinted && !offered:
-		c.astray = append(c.astray, workerID)
+	case hinted && !offered, !hinted && e != nil && !listed: // taken, or made, since the list was read
+		c.astray = append(c.astray, workerID) // of use where it is a hint's
 		return false, errTaken
 	case c.barred(workerID), c.shared && !offered:
 		return false, nil
@@ -197,8 +198,7 @@ func (c *claim) draw(hints []string) []int64 {
 // sequential takes ZooKeeper's next number, unless that is beyond the layout.
 func (c *claim) sequential(ctx context.Context) (bool, error) {
 	me := c.me
-	me.Floor = c.s.Root.Floor
-	me.Limit = me.Floor
+	me.Floor, me.Limit = c.s.Root.Floor, c.s.Root.Floor
 	payload := encode(c.dataOf(me, worker.StateClaiming))
 	for number := c.counter; number <= c.cfg.Layout.MaxWorker(); number++ {
 		responses, err := c.change(ctx, c.s, check(c.root, c.s.Root.Stat.Version), createNode(c.forever+"/"+ours, payload, zk.FlagSequence))

@@ -129,10 +129,8 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	}
 	_, err = t.session.Multi(ctx, 0, ops...)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return *e, absent
 	case isConflict(err):
-		return *e, fmt.Errorf("%w: worker %d (%s), or the root, has just been written", worker.ErrInUse, workerID, e.Node)
+		return *e, fmt.Errorf("%w: worker %d (%s), or the root, has just been changed", worker.ErrInUse, workerID, e.Node)
 	case err != nil:
 		return *e, err
 	}

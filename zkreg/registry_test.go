@@ -278,7 +278,7 @@ func TestReleaseLosesARace(t *testing.T) {
 		return err
 	}
 	require.ErrorIs(t, release(func() { require.NoError(t, report(t, r, me)) }), worker.ErrInUse)
-	require.ErrorIs(t, release(func() { require.NoError(t, server.Conn(t).Delete(r.entryOf(0), -1)) }), worker.ErrNoEntry)
+	require.ErrorIs(t, release(func() { require.NoError(t, server.Conn(t).Delete(r.entryOf(0), -1)) }), worker.ErrInUse)
 	require.NoError(t, report(t, r, me), "it puts back what a hand has removed")
 	require.Equal(t, worker.StateActive, list1(t, r.cfg)[0].State)
 }
