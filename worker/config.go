@@ -20,7 +20,7 @@ const (
 	DefaultMaxForwardStep = 10 * time.Second
 	DefaultClockThreshold = 5 * time.Second
 	DefaultPeerInterval   = 10 * time.Second
-	DefaultLookTimeout    = 1500 * time.Millisecond
+	DefaultLookTimeout    = 2500 * time.Millisecond // one of three servers may be off, and be tried first, for 2 s
 	DefaultLease          = 7 * 24 * time.Hour
 	YoungLease            = 6 * time.Hour // the longest lease of an instance that is younger than it
 )

@@ -433,6 +433,7 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 		"damaged":             func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrDamaged) },
 		"put back":            func(d *daemon, _ *registrytest.World) { d.putBack(t) },
 		"another directory's": func(d *daemon, _ *registrytest.World) { d.cfg.DirectoryID = "elsewhere" },
+		"another directory's, of which this one's name isn't known": func(d *daemon, _ *registrytest.World) { d.cfg.DirectoryID = "" },
 		// one-directory: a copy of the directory wrote the entry, or is about to.
 		"another life in the entry": func(_ *daemon, model *registrytest.World) { model.Rewrite(0, "a copy's") },
 		"the entry still changes": func(d *daemon, model *registrytest.World) {
@@ -463,6 +464,30 @@ func TestUnusableRecordIsSetAside(t *testing.T) {
 			require.GreaterOrEqual(t, entries[0].Limit, before.Limit)
 		})
 	}
+}
+
+// A start that watches another life, and doesn't reach the registry any more, goes by its record once that
+// life would have reported.
+func TestStartThatWatchesGoesOnAlone(t *testing.T) {
+	clocktest.Run(t, "", func(t *testing.T) {
+		d := newDaemon()
+		model, first := d.inCluster(t, registrytest.Options{})
+		id := d.start(t).ID()
+		synctest.Wait() // it is in the live set
+		model.Kill(first)
+		clocktest.Pass(second)
+		d.join(model, registrytest.Options{})
+		d.cfg.Notify = func(e worker.Event) {
+			if d.events.add(e); e.Kind == worker.EventWatching {
+				model.Down()
+			}
+		}
+		began := d.clk.Mono()
+		w := d.start(t)
+		require.Equal(t, id, w.ID())
+		require.Contains(t, d.events.kinds(), worker.EventOffline)
+		require.Less(t, d.clk.Mono()-began, 10*second)
+	})
 }
 
 // putBack makes the record one that was put back.

@@ -116,14 +116,11 @@ func (w *Worker) load() (unusable, err error) {
 		r.MaybeStale = false
 		w.notify(Event{Kind: EventRecordStale, Until: r.Ceiling})
 	}
-	if r.Instance != "" && r.DirectoryID != "" && w.cfg.DirectoryID != "" && r.DirectoryID != w.cfg.DirectoryID {
+	if r.Instance != "" && r.DirectoryID != "" && r.DirectoryID != w.cfg.DirectoryID {
 		return fmt.Errorf("%w: worker %d was recorded in another data directory, of which this one is a copy", ErrCopied, r.WorkerID), nil
 	}
 	if r.Instance == "" { // standalone
 		r.Instance, r.Born, r.DirectoryID = me.Instance, me.Born, me.DirectoryID
-	}
-	if r.DirectoryID != "" { // else the registry has confirmed it in a directory without a name
-		r.DirectoryID = me.DirectoryID
 	}
 	r.Node, r.Owner = me.Node, me.Owner
 	*me = r
@@ -153,8 +150,11 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 	for {
 		patience := max(deadline-w.cfg.Clock.Mono(), w.cfg.LookTimeout) // or the last look is cut short
 		offline := cmp.Or(unusable, w.mayGoOffline(h.rec))
-		if offline == nil && !h.watches {
+		if offline == nil {
 			patience = w.cfg.LookTimeout
+		}
+		if h.watches && w.cfg.Clock.Mono()-h.seen.at < watchFor {
+			offline = cmp.Or(offline, errors.New("another life of this instance was shown as live"))
 		}
 		bounded, cancel := context.WithTimeout(ctx, patience)
 		n, err := h.step(bounded)
@@ -162,7 +162,7 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("stopped while starting: %w", cmp.Or(err, n.why, ctx.Err()))
-		case errors.Is(err, ErrUnreachable) && offline == nil && !h.watches:
+		case errors.Is(err, ErrUnreachable) && offline == nil:
 			w.remoteErr = err
 			w.notify(Event{Kind: EventOffline, Err: err})
 			return w.guards(ctx)
