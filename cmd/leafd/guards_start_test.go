@@ -139,7 +139,8 @@ func TestCrashThenRollbackInACluster(t *testing.T) {
 		began, before := c.ld.count(), c.at
 		require.Eventually(t, func() bool {
 			c.at = c.record(c.m).Timestamp
-			return c.ld.count() > began+2000 && c.at > before && timeOf(t, c.ld.last()).Sub(c.at) > late &&
+			since := timeOf(t, c.ld.last()).Sub(c.at)
+			return c.ld.count() > began+2000 && c.at > before && since > late && since < 2*late &&
 				(c == down) == (c.entry(c.m).Timestamp < c.at)
 		}, eventually, time.Millisecond, c.name)
 		c.l.kill()

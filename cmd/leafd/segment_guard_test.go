@@ -186,7 +186,8 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
 	settings := []string{"--modes", "segment", "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"), tune("SegmentWait", "5s")}
-	a := s.machine().ready(settings...)
+	ofA := s.machine()
+	a := ofA.ready(settings...)
 	b := s.machine().ready(append(settings, "--segment-guard", "require")...)
 	s.take(a, "a", 500)
 	s.take(b, "b", 500)
@@ -216,8 +217,10 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 	a.awaitLog(`"over":"segment_unguarded"`)
 	require.Eventually(t, func() bool { return strings.Contains(a.mustGet("/readyz").body, `"status":"ready"`) }, patience, 10*time.Millisecond)
 	s.take(b, "b", 10)
+	require.Equal(t, cli.ExitOK, a.stop())
 	setMaxID(t, db, "a", was)
-	c := s.machine().ready(settings...)
+	required := slices.Concat(settings, []string{"--segment-guard", "require"}) // however slow ZooKeeper is now
+	a, c := ofA.ready(required...), s.machine().ready(required...)
 	for range 10 {
 		s.take(c, "a", 500)
 		s.take(a, "a", 500)
@@ -236,6 +239,9 @@ func TestSegmentsOfTablesOfTheirOwnWithoutZooKeeper(t *testing.T) {
 	const tag = "leaf-segment-test"
 	a, b := s.machine().ready(settings...), s.machine().ready(append(settings, "--segment-guard", "prefer")...) // which no table of its own has
 	a.awaitLog("a table of this daemon's own")
+	for _, l := range []*child{a, b} {
+		require.Eventually(t, func() bool { return l.metric("leafd_segment_guarded") == "1" }, patience, 10*time.Millisecond)
+	}
 	for range 5 {
 		s.take(a, tag, 500)
 		s.take(b, tag, 500)

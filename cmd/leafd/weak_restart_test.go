@@ -182,7 +182,7 @@ func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
 	}
 	for _, v := range victims {
 		v.l.awaitStatus("/readyz", http.StatusOK)
-		require.True(t, v.l.hasLogged(lineLost), v.name)
+		v.l.awaitLog(lineLost)
 		v.was, v.tr = v.l.info().ID, newTraffic(t, v.l)
 		v.take(look.entry(v.m.addr))
 	}
