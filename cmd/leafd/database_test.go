@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -208,15 +209,16 @@ func TestTableIsEmptied(t *testing.T) {
 		require.NoError(t, err)
 	}
 	l := m.ready("--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"))
-	require.Equal(t, "1", l.awaitStatus("/api/segment/get/a", http.StatusOK).body)
-	require.Equal(t, "1", l.awaitStatus("/api/segment/get/b", http.StatusOK).body)
+	first, err := strconv.Atoi(l.awaitStatus("/api/segment/get/a", http.StatusOK).body)
+	require.NoError(t, err)
+	l.awaitStatus("/api/segment/get/b", http.StatusOK)
 
 	// As mysqldump restores it; and the passes see every stage of that.
 	exec("CREATE TABLE saved AS SELECT * FROM leaf_alloc")
 	exec("DELETE FROM leaf_alloc")
 	l.awaitLog(`"alarm":"segment_tags_gone"`, "it had 2 of them")
 	time.Sleep(3 * time.Second) // three passes
-	require.Equal(t, "2", l.mustGet("/api/segment/get/a").body)
+	require.Equal(t, strconv.Itoa(first+1), l.mustGet("/api/segment/get/a").body)
 	require.Equal(t, http.StatusServiceUnavailable, l.mustGet("/api/segment/get/a?n=5000").status, "no row is no unknown key")
 	exec("INSERT INTO leaf_alloc (biz_tag, max_id, step) SELECT biz_tag, max_id, step FROM saved WHERE biz_tag = 'b'")
 	require.Eventually(t, func() bool { return !strings.Contains(l.mustGet("/readyz").body, "segment_tags_gone") }, eventually, tick)

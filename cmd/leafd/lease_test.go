@@ -21,7 +21,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	s := zookeepertest.Shared(t)
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	proxy := zookeepertest.NewProxy(t, s.Addr())
-	settings := append(brisk(), "--lease", "1m", tune("CeilingLead", "2s"), "--startup-timeout", "3s", tune("MaxForwardStep", "10m"))
+	settings := append(brisk(), "--lease", "1m", tune("CeilingLead", "2s"), tune("MaxForwardStep", "10m"))
 	m := c.behind(proxy, settings...)
 	l := m.ready()
 	all := l.some()
@@ -60,7 +60,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	l.kill()
 	limit = recordOf(t, m).Limit
 	toLimit(-time.Second)
-	l = m.start()
+	l = m.start("--startup-timeout", "3s")
 	l.exits(cli.ExitFailure)
 	require.True(t, l.hasLogged(`"alarm":"registry_unreachable"`, "another may have it then"), l.Log())
 	proxy.Up(t)

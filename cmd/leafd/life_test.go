@@ -224,7 +224,7 @@ func TestNewLifeNeedsZooKeeper(t *testing.T) {
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	o := newOnlooker(t, s, c.root)
 	proxy := zookeepertest.NewProxy(t, s.Addr())
-	m := c.behind(proxy, append(brisk(), "--startup-timeout", "1s", tune("CeilingLead", "900ms"))...)
+	m := c.behind(proxy, append(brisk(), "--startup-timeout", "3s", tune("CeilingLead", "900ms"))...)
 	l := toBeDisplaced(m)
 	all := l.some()
 	o.takeAway(l.was.ID)

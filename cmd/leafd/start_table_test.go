@@ -290,11 +290,8 @@ func (s *startCell) requireStart(want started) {
 	require.NoError(t, err)
 	record, readable := cache.Peek(s.m.dataDir())
 	args := frequent()
-	switch {
-	case want.says == waitsForCluster.says: // a slow machine's ZooKeeper answers in that time
+	if want.exit == cli.ExitFailure || want.says == waitsForCluster.says { // a slow machine's ZooKeeper answers in that time
 		args = append(args, "--startup-timeout", "5s")
-	case want.exit == cli.ExitFailure: // it waits until then
-		args = append(args, "--startup-timeout", "2s")
 	}
 	l := s.m.start(args...)
 	if want.opened {
