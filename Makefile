@@ -82,7 +82,7 @@ api: ## write /openapi.json, the list of GET / and the lists of docs/API.md agai
 	LEAFDTEST_WRITE_API=1 go test -count=1 -run '^TestAPIIsCurrent$$' ./server
 
 .PHONY: docs
-docs: api deps ## write again what docs/ has from the code's tables: endpoints, errors, settings, commands, exit codes, alarms, metrics
+docs: api deps ## write again what docs/ has from the code's tables: endpoints, errors, settings, commands, exit codes, metrics
 	LEAFDTEST_WRITE_DOCS=1 TMPDIR=$(TEST_TMPDIR) go test -count=1 -run '^(TestReferenceIsCurrent|TestMetricsOfARealDaemon)$$' ./cmd/leafd/internal/cli ./cmd/leafd
 
 .PHONY: deps

@@ -1,4 +1,4 @@
--- The segments of leafd on MySQL (5.7 or later) or MariaDB (10.3 or later):
+-- The segments of leafd on MySQL (5.7 or later) or MariaDB (10.5 or later):
 --
 --     mysql -u root -p < leaf_alloc.sql
 --     leafd serve --mysql 'leafd:PASSWORD@tcp(db.example:3306)/leaf'

@@ -8,7 +8,7 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// Defaults of Config; DESIGN 4 has the reasons.
+// Defaults of Config.
 const (
 	// DefaultReportInterval is the Leaf article's.
 	DefaultReportInterval = 3 * time.Second

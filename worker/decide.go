@@ -70,8 +70,7 @@ const (
 	columns
 )
 
-// decisions is DESIGN's table: what to do, by what the record and the entry say. DESIGN has three
-// columns for what is before ours, which all have the same in them.
+// decisions is the table: what to do, by what the record and the entry say.
 //
 //	released-never-resumes  A record that is released, or past its limit, never resumes.
 //	loss-before-copy  Loss is judged before copy, and succession is the order of floors.

@@ -25,7 +25,7 @@ type Record struct {
 	// DirectoryID tells the data directory that the record was written in from a copy of it.
 	DirectoryID string `json:"home,omitempty"`
 	// Losses is how often the cluster's registry had lost its data when this instance had
-	// waited for the others after it (R7), LostAt when the last time was, on the registry's clock:
+	// waited for the others after it (settles-first), LostAt when the last time was, on the registry's clock:
 	// a backup that is put back twice has as many losses each time. LongestLease the longest lease that a daemon of the
 	// cluster may have, and LongestSession the longest session time-out that one was granted.
 	Losses         int64         `json:"losses,omitempty"`

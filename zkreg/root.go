@@ -144,8 +144,8 @@ func (t tree) repair(ctx context.Context, s worker.Snapshot, me worker.Record) e
 	return t.setRoot(ctx, d, s, counter...)
 }
 
-// counterOf is the number that the next sequential node below stat's gets; see FACTS in
-// docs/ARCHITECTURE.md.
+// counterOf is the number that the next sequential node below stat's gets (measured,
+// ZooKeeper 3.8).
 func counterOf(stat *zk.Stat) int64 { return (int64(stat.Cversion) + int64(stat.NumChildren)) / 2 }
 
 // javaIDs is how many worker IDs a Java Leaf can have.

@@ -24,7 +24,7 @@ type Edit struct{ File, Old, New string }
 
 // All returns the mutants. Some guards have none:
 //
-// The watch over an entry that still changes (zkreg's clearTemporary), by which a start on
+// The watch over an entry that still changes (worker.Watch), by which a start on
 // a copy yields to a daemon that lives, saves that daemon its worker ID, and protects no ID:
 // without it the daemon fails at its next report, root-checked, before the copy has waited for
 // the ceiling, start-above-ceiling.

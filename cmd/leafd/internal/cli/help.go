@@ -40,7 +40,7 @@ func flagGroups(cmd *cobra.Command) []flagGroup {
 	return groups
 }
 
-// usage prints how a command is called. Cobra's own template would sort sixty settings by name.
+// usage prints how a command is called. Cobra's own template would sort forty settings by name.
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
 	line := cmd.UseLine()
