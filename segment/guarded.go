@@ -218,7 +218,7 @@ func (g *guarded) without() error {
 	case !g.used:
 		return nil
 	case g.err == nil:
-		return fmt.Errorf("it is back, and doesn't have what was fetched of %d tags", len(g.behind))
+		return fmt.Errorf("it is back, and still lacks high marks (tags: %d)", len(g.behind))
 	default:
 		return g.err
 	}

@@ -131,7 +131,7 @@ func (s *Service) Troubles() (all []Trouble) {
 	}
 	for is, n := range seen {
 		if more := n - namedTroubles; more > 0 && slices.ContainsFunc(all, func(t Trouble) bool { return t.Is == is && t.Tag != "" }) { //nolint:errorlint // as above
-			all = append(all, Trouble{is, "", fmt.Errorf("and %d more tags", more)})
+			all = append(all, Trouble{is, "", fmt.Errorf("more such tags: %d", more)})
 		}
 	}
 	return all

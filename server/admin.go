@@ -226,6 +226,6 @@ func (s *Server) storeError(ctx *fasthttp.RequestCtx, err error) error {
 	if e := answerTo(err); e != errInternal && e != errOverloaded {
 		return e
 	}
-	traced(s.sampled.Error(), ctx).Err(err).Msg("leaf_alloc can't be read or changed")
+	traced(s.sampled.Error(), ctx).Err(err).Bytes("path", ctx.Path()).Msg("leaf_alloc can't be read or changed")
 	return errSegmentUnavailable.with("the table leaf_alloc can't be reached; leafd's log says how")
 }

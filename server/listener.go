@@ -111,7 +111,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if pause == 0 {
-			l.log.Error().Err(err).Msg("can't accept connections; still trying (raise the limit of open files?)")
+			l.log.Error().Stringer("address", l.Addr()).Err(err).Msg("can't accept connections; still trying; if files ran out, raise LimitNOFILE")
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		select {

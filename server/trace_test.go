@@ -26,7 +26,7 @@ func TestTraceOfARequest(t *testing.T) {
 		"internal": {errors.New("boom"), snowflakePrefix + "x", `"error":"boom","path":"` + snowflakePrefix + `x","message":"request failed"`},
 		"refused":  {snowflake.ErrClockBackwards, snowflakePrefix + "x?n=2", `"code":"clock_backwards","path":"` + snowflakePrefix + `x","message":"request refused"`},
 		"no range": {segment.ErrUnavailable, segmentPrefix + "order", `"code":"segment_unavailable"`},
-		"database": {errors.New("boom"), "/db", `"error":"boom","message":"leaf_alloc can't be read or changed"`},
+		"database": {errors.New("boom"), "/db", `"error":"boom","path":"/db","message":"leaf_alloc can't be read or changed"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, nil)

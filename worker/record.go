@@ -195,7 +195,7 @@ func (e Entry) Release(now clock.Millis, lead time.Duration, force bool) (clock.
 	case e.Live:
 		return 0, fmt.Errorf("%w: worker %d is live, as node %s at %s, owner %s; stop its daemon first", ErrInUse, e.WorkerID, e.Node, e.Address(), e.Owner)
 	case e.State != StateClaiming && now < e.Bound():
-		return 0, fmt.Errorf("%w: worker %d is node %s's up to %s, %s from now, whether its daemon runs or not; release it with force if that is certainly gone, and its data directory never starts again: IDs repeat if it does",
+		return 0, fmt.Errorf("%w: worker %d is node %s's up to %s, %s from now, whether its daemon runs or not; release it with --force if that is certainly gone, and its data directory never starts again: IDs repeat if it does",
 			ErrInUse, e.WorkerID, e.Node, e.Bound(), e.Bound().Sub(now).Round(time.Second))
 	}
 	return max(e.Limit, e.Floor+1), nil

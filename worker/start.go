@@ -327,8 +327,8 @@ func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 			return nil
 		}
 		if left > w.cfg.MaxWait {
-			return fmt.Errorf("%w: the last stop was unclean and IDs may have been issued up to %s, %s from now; that is more than the %s a start may wait: start again later, or allow it more",
-				ErrClockRefused, r.Ceiling, left, w.cfg.MaxWait)
+			return fmt.Errorf("%w: the last stop was unclean and IDs of worker %d may have been issued up to %s, %s from now; that is more than the %s a start may wait: start again after that, or raise --startup-timeout",
+				ErrClockRefused, r.WorkerID, r.Ceiling, left, w.cfg.MaxWait)
 		}
 		w.notify(Event{Kind: EventWaiting, Wait: left, Until: r.Ceiling})
 		if err := w.cfg.Clock.Sleep(ctx, left); err != nil {

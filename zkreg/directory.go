@@ -107,7 +107,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	case err != nil || e.State == worker.StateReleased:
 		return *e, err
 	case e.State == StateJava && !force:
-		return *e, fmt.Errorf("%w: worker %d is a Java Leaf's, %s. Once that is stopped for good, release it with force: then another may get the worker ID", worker.ErrInUse, workerID, e.Node)
+		return *e, fmt.Errorf("%w: worker %d is a Java Leaf's, %s. Once that is stopped for good, release it with --force: then another may get the worker ID", worker.ErrInUse, workerID, e.Node)
 	}
 	live, _, err := t.readLive(ctx)
 	e.Live = shows(live, e.Instance)

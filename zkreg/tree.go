@@ -94,7 +94,7 @@ func (t tree) stands(ctx context.Context) (worker.Snapshot, tree, error) {
 // is new, and a new cluster in the place of a lost one repeats IDs.
 func (t tree) absent() error {
 	return fmt.Errorf("%w: nothing is at %s in ZooKeeper: it has lost its data, or the ensemble is new. Where daemons of a cluster have run here, start one that belongs to it, on its data directory, "+
-		"or let one that runs reach ZooKeeper: it puts the cluster back. How a new ensemble gets one, and a lost one does not: leafd cluster --help", worker.ErrNoCluster, t.root)
+		"or let one that runs reach ZooKeeper: it puts the cluster back. For a new ensemble see: leafd cluster --help", worker.ErrNoCluster, t.root)
 }
 
 // readNames reads the names of all entries, ordered by worker ID, and the parent's Stat, nil for

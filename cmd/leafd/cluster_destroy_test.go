@@ -136,7 +136,7 @@ func TestNothingDestroysACluster(t *testing.T) {
 
 	// One that is frozen gives no answer while its session lasts, and is not live after that.
 	daemons[2].signal(syscall.SIGSTOP)
-	require.Contains(t, c.notGood(), "NOT GOOD: 1 of 3 live daemons without an answer: "+daemons[2].addr+".\n")
+	require.Contains(t, c.notGood(), "NOT GOOD: no answer came from 1 of 3 live daemons: "+daemons[2].addr+".\n")
 	require.Eventually(t, func() bool { return strings.Contains(c.built("worker", "list").OK(t), "2 live, 1 not live, ") }, eventually, tick)
 	daemons[2].signal(syscall.SIGCONT)
 	daemons[2].awaitLive(3)

@@ -92,7 +92,7 @@ func TestOutagesDontStarveTheWatchdog(t *testing.T) {
 	l := m.ready()
 	l.awaitStatus("/api/segment/get/a", 200)
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/a").status)
-	sd.await(0, "STATUS=ready; worker 0 ("+l.addr+"); 2 tags of MySQL")
+	sd.await(0, "STATUS=ready; worker 0 ("+l.addr+"); tags in MySQL: 2")
 
 	z.Pause(t)
 	mariadb.Pause(t)

@@ -191,7 +191,7 @@ func TestWorkerCommandsOnTheJavaLeafsTree(t *testing.T) {
 	// Once the root has recorded where they are, no command need say so.
 	r.run("cluster", "init", "--new", "--yes", "--zk-forever-path", r.root+"/forever").OK(t)
 	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 foreign, 1023 free of 1024; ")
-	r.run("worker", "release", "3").Failed(t, cli.ExitFailure, "worker 3 is a Java Leaf's, 10.0.0.5:2182", "stopped for good", "with force")
+	r.run("worker", "release", "3").Failed(t, cli.ExitFailure, "worker 3 is a Java Leaf's, 10.0.0.5:2182", "stopped for good", "with --force")
 	require.Contains(t, r.run("worker", "release", "3", "--force", "--yes").OK(t), "Released worker 3 of the Java Leaf 10.0.0.5:2182")
 	require.Contains(t, r.run("worker", "list").OK(t), "\n1 entry, 0 live, 1 released,")
 }

@@ -66,7 +66,7 @@ func (d *daemon) takeRest(ctx context.Context, segments *segment.Service, now wo
 		err = json.Unmarshal(kept, &r)
 	}
 	if err == nil && !r.isOurs(now, previous, d.bootID()) {
-		err = errors.New("nothing proves that no life since has used it")
+		err = errors.New("cannot prove that these ranges are unused")
 	}
 	if err == nil {
 		err = segments.Adopt(ctx, r.Tags)

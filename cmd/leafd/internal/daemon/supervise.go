@@ -89,10 +89,10 @@ func (d *daemon) statusLine() string {
 		line += fmt.Sprintf("; worker %d (%s)", r.WorkerID, r.Node)
 	}
 	if segments := d.segments.Load(); segments != nil {
-		line += fmt.Sprintf("; %d tags of %s", segments.Len(), d.cfg.Store(true).Kind())
+		line += fmt.Sprintf("; tags in %s: %d", d.cfg.Store(true).Kind(), segments.Len())
 	}
 	if more := len(all) - 1; more > 0 {
-		line += fmt.Sprintf("; %d more conditions: see /readyz", more)
+		line += fmt.Sprintf("; %d more: see /readyz", more)
 	}
 	return line
 }

@@ -117,7 +117,7 @@ func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Snapshot
 	case verdict == inspect.OtherCluster:
 		r.Fail(check, fmt.Errorf("%w: %s", worker.ErrForeign, words), "lead the daemon to its own root, or take another data directory")
 	case verdict == inspect.Lost, verdict == inspect.Taken:
-		r.Warn(check, words, "see that --zk-root is right, and nothing where it is, and that was meant")
+		r.Warn(check, words, "check --zk-root; if it is right and this was intended, do nothing")
 	case verdict == inspect.NoWorkerID:
 		r.OK(check, "this data directory is new to cluster %s: a start gets a worker ID", found.Root.Cluster)
 	default:

@@ -60,9 +60,9 @@ func NotGood(s zkreg.Status, daemons []server.Summary, now clock.Millis) []strin
 	for _, d := range daemons {
 		failing[d.Status] = append(failing[d.Status], d.Address)
 	}
-	for _, kind := range []struct{ status, words string }{{server.NotReady, "not ready"}, {server.NoAnswer, "without an answer"}} {
+	for _, kind := range []struct{ status, words string }{{server.NotReady, "/readyz fails at"}, {server.NoAnswer, "no answer came from"}} {
 		if n := len(failing[kind.status]); n > 0 {
-			bad = append(bad, fmt.Sprintf("%d of %d live daemons %s: %s", n, s.Live, kind.words, strings.Join(failing[kind.status], ", ")))
+			bad = append(bad, fmt.Sprintf("%s %d of %d live daemons: %s", kind.words, n, s.Live, strings.Join(failing[kind.status], ", ")))
 		}
 	}
 	return bad
