@@ -16,10 +16,9 @@ const BoundName = "segments.directory"
 // BindSegments binds a segment store beside the record to this directory, durably, and before
 // the store is opened. fresh tells that there is no store yet. worker.ErrCopied:
 //
-// A store beside a file that names another one than itself is a copy, and its
-// ranges are the original's: a file doesn't keep its name (DirectoryID has what that
-// is of) when it is copied. A store that no file binds is bound here, as is any where
-// nothing tells a file from its copy.
+// A store whose binding file names another file is a copy, and its ranges are the
+// original's: copying changes that name (DirectoryID). A store without a binding file is
+// bound here, as is any where copies can't be told apart.
 func (c *Cache) BindSegments(fresh bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -212,8 +212,8 @@ func (f *directory) overwrite(sequence uint64, slot []byte) error {
 }
 
 // replace makes a new file of raw the record file, durably, and the marker with it: a
-// marker that outlived a crash before the record did would make a directory that was
-// never used look robbed. ready is asked last before the rename.
+// marker without its record, after a crash, would make an unused directory look as if it had
+// lost one. ready is asked last before the rename.
 func (f *directory) replace(raw []byte, ready func() error) error {
 	p, err := f.prepare(raw)
 	if err != nil {

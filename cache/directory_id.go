@@ -16,7 +16,7 @@ const machineIDPath = "/etc/machine-id"
 // DirectoryID tells this data directory from every copy of it, on this machine or another:
 // it is a digest of the lock file's inode number and time of birth, which a copied file doesn't
 // keep; of the file system's ID, which the snapshot of a subvolume or a volume has of its own;
-// and of the machine's ID, of which a clone of the machine is given a new one. It stays the
+// and of the machine's ID, which a cloned machine gets new. It stays the
 // same across restarts and moves within the file system, and across remounts where the
 // file system's ID does (XFS makes it of the device number). It is empty where there is neither a
 // time of birth nor a machine ID: nothing tells a copy then.

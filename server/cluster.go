@@ -17,7 +17,7 @@ import (
 //
 //  1. A peer is asked by this daemon, at the address that it has in the live set, at most once in
 //     clusterShare, however many browsers look at the page; none while none does. A request waits for no
-//     peer: it gets what was heard last.
+//     peer: it gets the last answers.
 //  2. A peer is not trusted. Of an answer SummaryBytes are read; what isn't a summary, or has a status
 //     that no daemon has, is none; texts are shortened, and a number that can't be a rate is 0.
 const (
@@ -110,7 +110,7 @@ func (h *history) minutes() (snowflake, segment float64, hour []float64) {
 	return at(h.n - 1).Snowflake, at(h.n - 1).Segment, hour
 }
 
-// heard is what the peers have said.
+// heard has the last answers of the peers.
 type heard struct {
 	daemons []Summary
 	leftOut int

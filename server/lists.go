@@ -14,9 +14,9 @@ import (
 const (
 	// pageRows is how many rows a page has, and the largest limit that a client may name.
 	pageRows = 1000
-	// maxLists is how many of these answers are made at once, on each surface: with a second
-	// one, a machine of two processors had none left for IDs. maxCommon is how many
-	// of those that are the same for all clients are; these are there already nearly always.
+	// maxLists is how many of these answers are made at once, on each surface: two of
+	// them left a machine of two processors none for IDs. maxCommon bounds those that are
+	// the same for all clients, which are nearly always made already.
 	maxLists  = 1
 	maxCommon = 2
 	// listRest is how long a list rests once it was read or made, in times of what that took.

@@ -67,7 +67,7 @@ func (s *shared[T]) get(read func() (T, error)) (T, error) {
 	return r.value, r.err
 }
 
-// drop ends that r serves requests.
+// drop has r serve no more requests.
 func (s *shared[T]) drop(r *outcome[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *shared[T]) forget() {
 	s.last = nil
 }
 
-// text returns what build makes as an answer to all who ask for name, each interval of every.
+// text returns what build makes under name, at most once in every: requests meanwhile share it.
 func (s *Server) text(name string, every time.Duration, build func() ([]byte, error)) ([]byte, error) {
 	known, _ := s.texts.LoadOrStore(name, &shared[[]byte]{every: every, cost: listRest})
 	text, _ := known.(*shared[[]byte])

@@ -313,8 +313,8 @@ func (w *Worker) fence(cause error) error {
 	return cause
 }
 
-// Check returns nil while this life may issue, and why not once it is fenced, an ErrFenced. What is
-// wrong with it else, Troubles tells.
+// Check returns nil while this life may issue, and an ErrFenced once it is fenced. Troubles tells
+// what else is wrong.
 func (w *Worker) Check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

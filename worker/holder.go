@@ -273,7 +273,7 @@ func (h *holder) settles(s Snapshot) next {
 	wait := h.ends.settled(*s.Root)
 	h.settle = settling{s.Root.Stat.Version, s.Entry.Stat.Mzxid, s.Conn, h.ends.clk.Mono() + wait}
 	h.held = nil
-	why := fmt.Errorf("worker %d is claimed, and not used for %s, in case that another node had it before", h.rec.WorkerID, wait.Round(time.Millisecond))
+	why := fmt.Errorf("worker %d is claimed, and not used for %s, in case another node had it", h.rec.WorkerID, wait.Round(time.Millisecond))
 	return next{wait: wait, kind: EventSettling, why: why}
 }
 

@@ -87,7 +87,7 @@ func (c Config) connect() (tree, error) {
 //	    which all that it rests on was read: versions that a restored ZooKeeper counts once more
 //	    are none of these. One that is answered with another czxid than was read has written
 //	    over another's entry: worker.ErrFenced.
-//	-  What can't be made out may not be taken, and is no proof of anything.
+//	-  An entry that can't be read is never taken, and proves nothing.
 type Registry struct {
 	tree
 

@@ -97,7 +97,7 @@ type Alarms struct {
 }
 
 // key is what tells conditions apart: another cause is no other condition. One that makes the
-// daemon not ready by and by is told again.
+// daemon not ready later is told again.
 type key struct {
 	code     condition.Code
 	subject  string

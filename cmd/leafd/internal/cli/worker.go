@@ -24,7 +24,7 @@ have issued IDs, and its limit, the time beyond which it issues none unless it r
 again. The states of an entry:
 
   live      its daemon runs, issues IDs, and is among the peers
-  not_live  it doesn't, or can't be seen to; a new daemon may take the worker ID from free_from on
+  not_live  its daemon isn't in the live set; a new daemon may take the worker ID from free_from on
   released  given back: a new daemon may take it once its limit has passed
   settling  a start has claimed it, and settles, or was cut short; nothing is issued under it yet
   foreign   a Java Leaf's: leafd never writes the entry, and takes other worker IDs; once that

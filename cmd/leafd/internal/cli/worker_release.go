@@ -25,8 +25,8 @@ func (a *app) workerReleaseCmd() *cobra.Command {
 
 It is refused while the daemon is live, and before the limit of the entry has passed on
 ZooKeeper's clock. --force does it all the same, and sets the limit to ZooKeeper's time and
-6 seconds and twice --clock-threshold, or to the entry's ceiling if that is later: give it as
-the daemon had it. ` + forceRisk + `.
+6 seconds and twice --clock-threshold, or to the entry's ceiling if that is later: set that flag
+as the daemon had it. ` + forceRisk + `.
 A daemon that runs and reaches ZooKeeper is displaced at its next report, and begins a new life.
 Without --yes, --force changes nothing, shows the holder of the worker ID and whether a daemon answers
 there, and ends with exit code 2.

@@ -15,9 +15,9 @@ import (
 
 // rest is what one life of the daemon leaves of its ranges to the next one.
 //
-//  1. A rest is used by one life. rest-taken-once tell crashes, copied
-//     directories and files that were put back.
-//  2. A file system that was set back or cloned as a whole, which they can't tell, is
+//  1. A rest is used by one life. rest-taken-once covers crashes, copied
+//     directories and restored files.
+//  2. A file system that was set back or cloned as a whole, which it can't tell, is
 //     told by ZooKeeper, where the start asked it: the entry of the same instance
 //     showed the life that left the rest as the last one (one-directory sets a directory
 //     aside that shows another one, which makes it another instance). Where it did

@@ -56,7 +56,7 @@ func skipFollowing(results []Result) {
 			continue
 		}
 		found := "because of " + check
-		if cause == theClock { // by how much it is off, and by whom, tells what is wrong
+		if cause == theClock { // the offset, and which check found it, matter
 			found += ": " + r.Found
 		}
 		*r = Result{Check: r.Check, Status: Skip, Found: found}

@@ -106,7 +106,7 @@ func judgeFileSystem(r *report, path, kind string, only bool) {
 	case kind == "fuse", kind == "9p":
 		r.Warn(check, found+", behind which can be anything: locks and fsync may depend on others", local)
 	case kind == "tmpfs" && !only:
-		r.Warn(check, found+", which is empty after a reboot: ZooKeeper and the database remember the most of it, but not all", local)
+		r.Warn(check, found+", which is empty after a reboot: ZooKeeper and the database remember most of it, but not all", local)
 	case kind == "tmpfs":
 		r.Fail(check, errors.New(found+", which is empty after a reboot: IDs would be issued a second time"), local)
 	default: // of other machines

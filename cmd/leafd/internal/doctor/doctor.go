@@ -85,7 +85,7 @@ func (r *report) close() []Result {
 //  1. It returns when the longest limit has passed at the latest, regardless of what
 //     hangs: a check that a dead disk holds in the kernel is left behind.
 //  2. A check that ran out of time is a Fail, even if it reported nothing wrong.
-//  3. What one check does or fails to do changes no other's results, but where they fail of one cause.
+//  3. No check changes another's results, unless both fail of one cause.
 //  4. Of checks that fail of one cause the first alone is a Fail. The others are Skips that
 //     name it: once put right, they may have a word of their own.
 func run(ctx context.Context, checks []check) []Result {

@@ -126,7 +126,7 @@ func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Snapshot
 	return known
 }
 
-// fewLeft is how many worker IDs that are left are worth a warning.
+// fewLeft free worker IDs, or fewer, are worth a warning.
 const fewLeft = 10
 
 // judgeLeft says how many worker IDs are left for an instance that is known, or new.

@@ -149,7 +149,7 @@ func segmentSettings() []Setting {
 		{
 			Name: "segment-guard", Kind: kindText, Def: guardPrefer, Words: []string{guardPrefer, guardRequire},
 			to:    func(c *Config) any { return &c.Segment.Guard },
-			Usage: "with zk, what a segment is fetched by while ZooKeeper is away: prefer goes on, require fetches none",
+			Usage: "with zk, whether ranges are fetched while ZooKeeper is away: prefer does, require does not",
 			More: "ZooKeeper keeps how far each tag was issued, so that a database that lost commits, was restored or\n" +
 				"split in two repeats no ID. While it is away, prefer relies on the database and on what this daemon\n" +
 				"has seen; require serves only what is in memory. Without mysql each daemon has a table of its own, and\n" +
