@@ -156,7 +156,7 @@ func (t *Tag) proposed(b *buffer, r Range, disposed bool) {
 // tellTablesLocked notes whether the table is that of the daemon that fetched last.
 // Where we fetched last, that says nothing of another table.
 func (t *Tag) tellTablesLocked(b *buffer, behind bool) {
-	if t.svc.cfg.OwnTable || b.before == "" || strings.HasPrefix(b.before, t.svc.guarded.life+"/") {
+	if t.svc.cfg.OwnTable || b.before == "" || t.svc.guarded.isOurs(b.before) {
 		return
 	}
 	if behind {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,9 +48,10 @@ var errPostponed = errors.New("the fetch waits for the guard")
 //	    HighWater.Raise(tag, Hi) have returned nil, in this order. High is read and
 //	    written while the row is locked, so that daemons come one after the other. After
 //	    a conflict it is read again in the same transaction, and Lo raised. Without an
-//	    answer of the guard or to the commit the range is given up (a gap), and no range is
-//	    proposed twice: By is for people to read. So used ranges are disjoint regardless of
-//	    what the table shows.
+//	    answer of the guard or to the commit the range is given up (a gap): what is fetched
+//	    next begins above it. So used ranges are disjoint regardless of what the table shows.
+//	    By tells which are of this life: a table below one of them that was given up, and not
+//	    below any other, never went backwards.
 //	moved-forward  A guarded fetch begins at or above max_id, the high mark and the local
 //	    mark, and leaves max_id at its end: a table that went backwards is moved forward
 //	    in the same transaction. What passes have seen of it counts without the guard, and
@@ -108,6 +110,17 @@ func newGuarded(s *Service) *guarded {
 
 // name names a range in the guard, or a raise of all.
 func (g *guarded) name() string { return g.life + "/" + strconv.FormatUint(g.fetch.Add(1), 10) }
+
+// isOurs tells whether this life has written a high mark.
+func (g *guarded) isOurs(by string) bool { return strings.HasPrefix(by, g.life+"/") }
+
+// takeInLocked takes in a high mark that was read (never-below-seen). One of ours tells nothing: what
+// we have used is in the marks, and what others had used by then was taken in before we wrote it.
+func (g *guarded) takeInLocked(b *buffer, m HighMark) {
+	if !g.isOurs(m.By) {
+		b.high = max(b.high, m.High)
+	}
+}
 
 // patience bounds one question to the guard.
 func (g *guarded) patience() time.Duration {
@@ -304,10 +317,11 @@ func (g *guarded) write(t *Tag, b *buffer, conn uint64, floor int64, reserve fun
 		}
 		b.known = m
 		t.mu.Lock()
-		b.high, b.before, b.taken = max(b.high, m.High), m.By, m
+		g.takeInLocked(b, m)
+		floor, b.before, b.taken = max(floor, b.high), m.By, m
 		t.mu.Unlock()
 		above := !g.svc.cfg.RefuseRegressed
-		if !above && m.By == b.lost { // the table isn't behind for that
+		if !above && g.isOurs(m.By) { // it may have been given up: the table isn't behind for that
 			if _, err := reserve(floor, false); err != nil {
 				return wrote, err
 			}
@@ -317,7 +331,6 @@ func (g *guarded) write(t *Tag, b *buffer, conn uint64, floor int64, reserve fun
 		if err != nil {
 			return wrote, err
 		}
-		b.lost = by
 		t.mu.Lock()
 		b.written, b.writtenOn = max(b.written, r.Hi), conn
 		t.mu.Unlock()
@@ -502,6 +515,13 @@ func (g *guarded) raise(conn uint64, m ownMark) error {
 			return nil
 		}
 		if err == nil {
+			if t := g.svc.tag([]byte(m.tag)); t != nil {
+				t.mu.Lock()
+				if t.buf != nil {
+					g.takeInLocked(t.buf, seen)
+				}
+				t.mu.Unlock()
+			}
 			_, err = g.put(m.tag, seen, m.high, by)
 		}
 		switch {

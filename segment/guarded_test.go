@@ -186,22 +186,78 @@ func TestPassOlderThanAFetchTellsNothing(t *testing.T) {
 
 // high-mark-decides: the answer to the write is lost, and the write has arrived.
 func TestGuardWhoseAnswerIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, seen := newSite(), map[int64]bool{}
-		a := s.daemon(t, segment.Config{Wait: patience})
-		lost := 0
-		a.guard.After(func(_ context.Context, op segmenttest.Op, _ string) error {
-			if op == segmenttest.OpPut && lost < 3 {
-				lost++
-				return errDown
-			}
-			return nil
+	for name, refuse := range map[string]bool{"a table behind is moved": false, "a table behind is refused": true} {
+		clocktest.Run(t, name, func(t *testing.T) {
+			s, seen := newSite(), map[int64]bool{}
+			cfg := segment.Config{Wait: patience, RefuseRegressed: refuse}
+			a := s.daemon(t, cfg)
+			lost := 0
+			a.guard.After(func(_ context.Context, op segmenttest.Op, _ string) error {
+				if op == segmenttest.OpPut && lost < 3 {
+					lost++
+					return errDown
+				}
+				return nil
+			})
+			require.EqualValues(t, 129, a.take(t, 100, seen), "each costs one range")
+			require.Equal(t, 3, lost)
+			require.EqualValues(t, 3, a.Guard().GivenUp)
+			require.Zero(t, a.Guard().Unguarded)
+			s.daemon(t, cfg).take(t, 25, seen)
 		})
-		require.EqualValues(t, 129, a.take(t, 100, seen), "each costs one range")
-		require.Equal(t, 3, lost)
-		require.EqualValues(t, 3, a.Guard().GivenUp)
-		require.Zero(t, a.Guard().Unguarded)
-	})
+	}
+}
+
+// never-below-seen: another daemon's high mark counts also where that of a range that was given up has
+// taken its place: a table below it went backwards.
+func TestGuardAfterAnotherWhereTheAnswerIsLost(t *testing.T) {
+	for name, raised := range map[string]bool{"it has arrived": false, "it is raised in the next session": true} {
+		clocktest.Run(t, name, func(t *testing.T) {
+			s := newSite()
+			a, b := s.daemon(t, segment.Config{RefuseRegressed: true, GuardRequired: true, FetchTimeout: time.Second, Refresh: time.Hour}), s.guard.Beside()
+			a.guard.Settle(time.Second)
+			other := func(high int64) {
+				m, err := b.Get(t.Context(), b.Connection(), "order")
+				require.NoError(t, err)
+				_, err = b.Put(t.Context(), "order", m, high, "b/1")
+				require.NoError(t, err)
+			}
+			var once sync.Once
+			lose := func(_ context.Context, op segmenttest.Op, _ string) (err error) {
+				if op != segmenttest.OpPut {
+					return nil
+				}
+				once.Do(func() {
+					if raised {
+						other(5)
+						a.guard.Break()
+						a.guard.Connect()
+					}
+					err = errDown
+				})
+				return err
+			}
+			s.setBack(3)
+			if raised {
+				a.guard.Before(lose)
+			} else {
+				other(5)
+				s.setBack(5)
+				a.guard.After(func(ctx context.Context, op segmenttest.Op, tag string) error {
+					err := lose(ctx, op, tag)
+					if err != nil {
+						s.setBack(3)
+					}
+					return err
+				})
+			}
+			_, err := lookup(t, a.Service, "order").Next(t.Context())
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+			eventually(t, func() bool { return errors.Is(status(t, a.Service, "order").LastError, segment.ErrRegressed) }, "refused")
+			require.Greater(t, s.guard.High("order"), int64(5), "ours")
+			require.EqualValues(t, 3, s.maxID())
+		})
+	}
 }
 
 // high-mark-decides: others write the high mark between our reading and our write, though we hold the
@@ -240,23 +296,31 @@ func TestGuardConflicts(t *testing.T) {
 // a daemon without the guard fetches from the same table.
 func TestGuardWrittenAndNotCommitted(t *testing.T) {
 	for name, arrives := range map[string]bool{"fails": false, "no answer": true} {
-		clocktest.Run(t, name, func(t *testing.T) {
-			s, seen := newSite(), map[int64]bool{}
-			store := &uncertain{Store: s.store, arrives: arrives}
-			a, b := s.daemon(t, segment.Config{Store: store, Wait: patience}), s.daemon(t, segment.Config{})
-			b.guard.Break()
-			store.left = 3
-			store.during = func() { b.take(t, 25, seen) }
-			a.take(t, 100, seen)
-			require.Zero(t, store.left)
-			require.EqualValues(t, 3, a.Guard().GivenUp)
-			require.Zero(t, a.Guard().Unguarded)
-			b.guard.Connect()
-			eventually(t, func() bool { return b.Guard().Guarded && b.Guard().Behind == 0 }, "guarded again")
-			s.setBack(0)
-			a.take(t, 100, seen)
-			b.take(t, 100, seen)
-		})
+		for behind, refuse := range map[string]bool{"": false, ", and a table behind is refused": true} {
+			clocktest.Run(t, name+behind, func(t *testing.T) {
+				s, seen := newSite(), map[int64]bool{}
+				store := &uncertain{Store: s.store, arrives: arrives}
+				a := s.daemon(t, segment.Config{Store: store, Wait: patience, RefuseRegressed: refuse})
+				b := s.daemon(t, segment.Config{RefuseRegressed: refuse})
+				store.left = 3
+				store.during = func() {}
+				if !refuse {
+					b.guard.Break()
+					store.during = func() { b.take(t, 25, seen) }
+				}
+				a.take(t, 100, seen)
+				require.Zero(t, store.left)
+				require.EqualValues(t, 3, a.Guard().GivenUp)
+				require.Zero(t, a.Guard().Unguarded)
+				b.guard.Connect()
+				eventually(t, func() bool { return b.Guard().Guarded && b.Guard().Behind == 0 }, "guarded again")
+				if !refuse {
+					s.setBack(0)
+				}
+				a.take(t, 100, seen)
+				b.take(t, 100, seen)
+			})
+		}
 	}
 }
 

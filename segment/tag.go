@@ -58,13 +58,12 @@ type buffer struct {
 	done    chan struct{} // closed when the attempt under way ends; nil when no request waits
 	waiting int64         // IDs that the requests inside waitLocked lack
 
-	high      int64    // never-below-seen: the end of every range of ours, and the high marks read
+	high      int64    // never-below-seen: the end of every range of ours, and the high marks of others read
 	pending   Range    // fetched, but not marked yet
 	disposed  bool     // pending was fetched with the guard
 	written   int64    // the highest high mark that a fetch has written, or may have
 	writtenOn uint64   // the connection of the last of them
 	known     HighMark // the one fetcher's; as last read or written
-	lost      string   // the one fetcher's; By of the last write for a range that was given up
 	before    string   // By of the high mark that a fetch found last
 	taken     HighMark // the high mark that was read or written last, for people
 	turns     int      // fetches in a row that found the table behind another daemon's range
