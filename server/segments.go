@@ -29,11 +29,13 @@ func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
 	return tag.Next(ctx)
 }
 
-// Try trusts last, however old it is: once its row is gone, or its service is closed, a tag
-// never has an ID again, and Next looks it up again.
+// Try trusts last while it has IDs, however old it is: once its row is gone, or its service is
+// closed, a tag never has an ID again. Another of that name may.
 func (t tags) Try(key []byte, last **segment.Tag, most int) (int64, int) {
 	if *last != nil && (*last).Name() == string(key) {
-		return (*last).Try(most)
+		if first, n := (*last).Try(most); n > 0 {
+			return first, n
+		}
 	}
 	tag, err := t.Lookup(key)
 	if err != nil {

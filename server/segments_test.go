@@ -59,6 +59,29 @@ func (r *running) warm(t *testing.T, service *segment.Service, tag string, n int
 	}, time.Minute, 5*time.Millisecond)
 }
 
+// A connection that has asked for a tag before it was deleted and made again gets its IDs from memory.
+func TestTagThatIsMadeAgainIsServedFromMemory(t *testing.T) {
+	_, store, service := serveTags(t, "a", "b")
+	served, key := FromService(service), []byte("a")
+	var last *segment.Tag // of the connection
+	inMemory := func() bool {
+		_, err := served.Next(t.Context(), key)
+		require.NoError(t, err)
+		_, n := served.Try(key, &last, 1)
+		return n == 1
+	}
+	require.True(t, inMemory())
+	before := last
+	_, err := store.Delete(t.Context(), "a", nil)
+	require.NoError(t, err)
+	require.NoError(t, service.Reload(t.Context(), "a"))
+	require.ErrorIs(t, served.Check(key), segment.ErrUnknownTag)
+	store.Set("a", 5000, 1000)
+	require.NoError(t, service.Reload(t.Context()))
+	require.True(t, inMemory())
+	require.NotSame(t, before, last)
+}
+
 func TestSegmentsShowUse(t *testing.T) {
 	r, store, service := serveTags(t, "a", "b")
 	list := r.segmentList(t, "")
