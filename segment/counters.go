@@ -45,11 +45,8 @@ type counters struct {
 	looks     uint8 // counted up to 2; a rate takes two
 }
 
-// takenLocked is how many IDs were taken under the tag's name.
+// takenLocked is how many IDs were taken under the name of a tag that has counters.
 func (t *Tag) takenLocked() int64 {
-	if t.counters == nil {
-		return 0
-	}
 	n := t.counters.done.Load()
 	if s := t.live.Load(); s != nil {
 		n += s.taken()

@@ -125,16 +125,18 @@ func (s *Service) propose(t *Tag, b *buffer) (Range, error) {
 // must not eat a step of the table at every retry.
 func (s *Service) mark(t *Tag, b *buffer) (Range, error) {
 	t.mu.Lock()
-	r := b.pending
+	r, marked := b.pending, t.marked
 	t.mu.Unlock()
-	if t.isMarked(r.Hi) {
+	if marked >= r.Hi {
 		return r, nil
 	}
 	err := s.bounded(func(ctx context.Context) error { return s.cfg.HighWater.Raise(ctx, t.name, r.Hi) })
 	if err != nil {
 		return Range{}, fmt.Errorf("%w: %d for %q: %w", ErrMark, r.Hi, t.name, err)
 	}
-	t.markAs(r.Hi)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.marked, t.markedIn, t.again = r.Hi, s.pass.Load(), false
 	return r, nil
 }
 
@@ -178,19 +180,6 @@ func NodeOf(by string) string {
 		return ""
 	}
 	return node
-}
-
-func (t *Tag) isMarked(high int64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.marked >= high
-}
-
-// markAs takes in that HighWater has high.
-func (t *Tag) markAs(high int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.marked, t.markedIn, t.again = high, t.svc.pass.Load(), false
 }
 
 // fetch has take get a range from the table, and keeps it. Near the end of int64 a grown step may

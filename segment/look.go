@@ -3,7 +3,6 @@ package segment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -107,7 +106,7 @@ func (s *Service) lookUp() {
 		names, done := l.wanted, l.done
 		l.wanted, l.done = nil, nil
 		l.mu.Unlock()
-		_ = s.look(names) // then they are unknown, as they were; a pass tells of a table that can't be read
+		s.look(names) // where it fails they are unknown, as they were; a pass tells of a table that can't be read
 		for name := range names {
 			if s.tag([]byte(name)) != nil {
 				delete(names, name)
@@ -121,14 +120,14 @@ func (s *Service) lookUp() {
 }
 
 // look takes in those of names that the table has.
-func (s *Service) look(names map[string]bool) error {
+func (s *Service) look(names map[string]bool) {
 	ctx, end := patient(s.fetchCtx, s.cfg.FetchTimeout)
 	defer end()
 	select {
 	case s.loading <- struct{}{}:
 		defer func() { <-s.loading }()
 	case <-ctx.Done():
-		return fmt.Errorf("looking for tags: %w", context.Cause(ctx))
+		return
 	}
 	list := make([]string, 0, len(names))
 	for name := range names {
@@ -142,7 +141,7 @@ func (s *Service) look(names map[string]bool) error {
 		return nil
 	})
 	if err != nil || len(added) == 0 {
-		return err
+		return
 	}
 	defer s.events.flush()
 	s.tagsMu.Lock()
@@ -151,5 +150,4 @@ func (s *Service) look(names map[string]bool) error {
 	tags := maps.Clone(*s.tags.Load())
 	maps.Copy(tags, added)
 	s.tags.Store(&tags)
-	return nil
 }

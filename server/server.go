@@ -79,8 +79,7 @@ type Config struct {
 	// WriteTimeout is how long a client may take to make room for a response.
 	WriteTimeout time.Duration
 	// MaxInflight is how many requests of each mode may wait at once: for a range of
-	// a tag, or as batches, which count once more for each thousand IDs beyond the
-	// first thousand. More get 503 overloaded.
+	// a tag, or as batches. More get 503 overloaded.
 	MaxInflight int
 	// QueueWait is how far into the future the IDs of queued snowflake batches may
 	// reach for another to be accepted, in whole milliseconds. More get 503 overloaded.
