@@ -155,7 +155,7 @@ func (d *Directory) Trial(ctx context.Context, workerID int64) error {
 	case s.Parent == 0:
 		return fmt.Errorf("%w: %s is absent: leafd cluster status says more", worker.ErrNoCluster, t.forever)
 	}
-	ops := []any{setData(t.root, nil, -1), setData(t.released, nil, -1)}
+	ops := []any{setData(t.root, nil, -1), setData(t.released, nil, -1), setData(t.temporary, nil, -1)}
 	for _, parent := range []string{t.forever, t.released, t.temporary} {
 		scratch := parent + "/doctor-" + uuid.NewString()
 		ops = append(ops, createNode(scratch, nil, 0), deleteNode(scratch, 0))
