@@ -41,6 +41,14 @@ func (c *Cache) BindSegments(fresh bool) error {
 	return c.lock.check()
 }
 
+// usable returns an error when the directory is not ours, or not any more.
+func (c *Cache) usable() error {
+	if c.directory == nil {
+		return c.errClosed()
+	}
+	return c.lock.check()
+}
+
 // CheckSegments is worker.ErrCopied where BindSegments refuses the store in dir. It takes no lock,
 // and writes nothing.
 func CheckSegments(dir string) error {

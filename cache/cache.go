@@ -1,17 +1,15 @@
 // Package cache keeps a daemon's own record in a file of its data directory: the
 // worker.Cache that survives a crash, a full disk and a careless hand.
 //
-// The directory holds five files of this package:
+// The directory holds four files of this package:
 //
 //	leafd.lock     locked (flock) for the life of the process; its text is the
-//	               process ID of the holder, for messages, digests of the owners
-//	               that may have written the record, and the name of a rest
+//	               process ID of the holder, for messages, and digests of the owners
+//	               that may have written the record
 //	worker.json    the record, readable, twice: each Save writes the older of two
 //	               slots over, under a checksum; see codec.go
 //	worker.saved   says that a record was saved here once, so that a record
 //	               that has gone missing is not taken for a first start
-//	segments.rest  what is left of segments' ranges, from a clean stop until the next
-//	               start; see rest.go
 //	segments.directory  binds the segment store to the directory; see bound.go
 //
 // Each Open makes worker.json again, at the length that it keeps. A Save overwrites bytes

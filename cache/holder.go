@@ -78,6 +78,6 @@ func writtenPID(path string) int {
 		return 0
 	}
 	defer func() { _ = file.Close() }() // read only
-	pid, _, _ := readLock(file)
+	pid, _ := readLock(file)
 	return pid
 }

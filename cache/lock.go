@@ -34,7 +34,6 @@ type directoryLock struct {
 	lost error       // set for good once the path led elsewhere
 	// lives are the processes that may have written the record; none: not known.
 	lives []string
-	rest  string // names what the last process left (rest-taken-once); empty: nothing
 }
 
 // lockDirectory locks f, or returns worker.ErrLocked at once.
@@ -47,7 +46,7 @@ func lockDirectory(f *directory) (*directoryLock, error) {
 		}
 		// It may have been deleted between our opening and our locking it.
 		if now, err := f.root.Lstat(lockName); err == nil && os.SameFile(l.held, now) && l.check() == nil {
-			_, l.lives, l.rest = lockText(f)
+			_, l.lives = lockText(f)
 			if err := l.write(f, l.lives); err != nil {
 				return nil, errors.Join(err, l.release())
 			}
@@ -145,9 +144,6 @@ func (l *directoryLock) write(f *directory, lives []string) error {
 	}
 	if err == nil {
 		text := fmt.Sprintf("%d\n%s", os.Getpid(), strings.Join(lives, "\n"))
-		if l.rest != "" {
-			text += "\n" + restPrefix + l.rest
-		}
 		_, err = fmt.Fprintf(file, "%-*s\n", lockBytes-1, text)
 	}
 	if err == nil {
@@ -163,10 +159,10 @@ func (l *directoryLock) write(f *directory, lives []string) error {
 }
 
 // lockText returns what the lock file says.
-func lockText(f *directory) (pid int, lives []string, rest string) {
+func lockText(f *directory) (pid int, lives []string) {
 	file, err := f.root.OpenFile(lockName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return 0, nil, ""
+		return 0, nil
 	}
 	defer func() { _ = file.Close() }() // read only
 	return readLock(file)
@@ -174,34 +170,24 @@ func lockText(f *directory) (pid int, lives []string, rest string) {
 
 // holder returns " by process N" as the lock file has it, or "".
 func holder(f *directory) string {
-	pid, _, _ := lockText(f)
+	pid, _ := lockText(f)
 	if pid == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" by process %d", pid)
 }
 
-// restPrefix marks the name of a rest among the lives.
-const restPrefix = "rest:"
-
-// readLock reads the process ID that a lock file has, 0 for none, the lives, and the name of a
-// rest. What is not as long as write makes it says nothing.
-func readLock(file io.Reader) (pid int, lives []string, rest string) {
+// readLock reads the process ID that a lock file has, 0 for none, and the lives.
+// What is not as long as write makes it says nothing.
+func readLock(file io.Reader) (pid int, lives []string) {
 	b, err := io.ReadAll(io.LimitReader(file, lockBytes+1))
 	if err != nil || len(b) != lockBytes {
-		return 0, nil, ""
+		return 0, nil
 	}
 	first, others, _ := strings.Cut(string(b), "\n")
 	pid, err = strconv.Atoi(strings.TrimSpace(first))
 	if err != nil || pid < 0 {
-		return 0, nil, ""
+		return 0, nil
 	}
-	for _, field := range strings.Fields(others) {
-		if name, is := strings.CutPrefix(field, restPrefix); is {
-			rest = name
-		} else {
-			lives = append(lives, field)
-		}
-	}
-	return pid, lives, rest
+	return pid, strings.Fields(others)
 }

@@ -13,31 +13,27 @@
 --   step     BIGINT, so that a step may pass 2147483647.
 --
 -- InnoDB is needed: on an engine without transactions two clients can get one
--- range, and leafd refuses to use it.
+-- range, and leafd refuses to use it. The tables of the articles about Leaf do as well:
+-- an id as primary key, with a key on biz_tag; desc for description, or neither.
 
 CREATE DATABASE IF NOT EXISTS leaf;
 
 USE leaf;
 
 CREATE TABLE IF NOT EXISTS leaf_alloc (
-  -- The tag, the {key} of GET /api/segment/get/{key}: up to 128 bytes of UTF-8.
+  -- The tag, the {key} of GET /api/segment/get/{key}: up to 128 characters.
   biz_tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   -- The first ID that is not given to anybody yet. It only ever grows: set back
   -- by hand, by a restored backup or by a lagging replica, it would give out IDs
-  -- a second time. A tag whose max_id leafd has seen higher is moved on (--zk), or refused.
+  -- a second time. A tag whose max_id leafd has seen higher is moved on.
   max_id bigint NOT NULL DEFAULT 1,
   -- The smallest range that a daemon takes at once, 1 or more. Daemons take more
   -- while a range lasts less than 15 minutes, and where requests wait for IDs.
-  -- What is left of a range when a daemon dies (a clean stop keeps it) is lost: a
-  -- gap, never a repeat.
+  -- What is left of a range when a daemon ends is lost: a gap, never a repeat.
   step bigint NOT NULL,
   description varchar(256) CHARACTER SET utf8mb4 DEFAULT NULL,
   update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
-  PRIMARY KEY (biz_tag),
-  -- Once a minute each daemon reads the rows that have changed, by this, and all rows once
-  -- an hour; without it all rows each time. For a table that is there:
-  --   ALTER TABLE leaf_alloc ADD KEY update_time (update_time);
-  KEY update_time (update_time)
+  PRIMARY KEY (biz_tag)
 ) ENGINE=InnoDB;
 
 -- A tag to try leafd with. Add your own the same way, or with

@@ -6,7 +6,7 @@
 #   test   MariaDB's and ZooKeeper's servers, the Java runtime of the latter, and
 #          libfaketime, which gives it another time;
 #          the tests start their own in temporary directories
-#   long   what the tests that take minutes need beside that: Chromium, promtool, Redis,
+#   long   what the tests that take minutes need beside that: Chromium, promtool, Redis, Galera,
 #          its shell and its load, what reads the packages, and what
 #          gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
@@ -58,6 +58,7 @@ for group; do
       fi
       ;;
     long)
+      need_file galera-4 /usr/lib/galera/libgalera_smm.so
       need prometheus promtool
       need redis-server redis-server
       need redis-tools redis-cli redis-benchmark

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,35 +45,43 @@ func BenchmarkAtomicAddParallel(b *testing.B) {
 	})
 }
 
-// benchTag returns a running service's tag with a range that no benchmark uses up.
-func benchTag(b *testing.B, tags int) (*segment.Service, *segment.Tag, []byte) {
+// benchTags returns a running service with a tag that no benchmark uses up.
+func benchTags(b *testing.B, tags int) (*segment.Service, *segment.Tag, []byte) {
 	b.Helper()
 	store := segmenttest.NewStore()
-	for i := range tags {
-		store.Set(fmt.Sprintf("tag-%06d", i), 0, math.MaxInt64/4)
-	}
-	svc := start(b, segment.Config{Store: store})
-	key := fmt.Appendf(nil, "tag-%06d", tags/2)
-	tag := lookup(b, svc, string(key))
-	_, err := tag.Next(b.Context())
+	named(store, "tag", tags, math.MaxInt64/4)
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Marks: "bench"})
 	require.NoError(b, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- svc.Run(ctx) }()
+	b.Cleanup(func() { cancel(); require.NoError(b, <-done) })
+	for svc.Ready() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	for i := range tags {
+		_, err := svc.Next(ctx, fmt.Appendf(nil, "tag-%05d", i))
+		require.NoError(b, err)
+	}
+	key := fmt.Appendf(nil, "tag-%05d", tags/2)
+	tag, err := svc.Lookup(key)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	b.ResetTimer()
 	return svc, tag, key
 }
 
 func BenchmarkNext(b *testing.B) {
-	_, tag, _ := benchTag(b, 1)
-	ctx := context.Background()
-	b.ReportAllocs()
+	_, tag, _ := benchTags(b, 1)
 	var last int64
 	for b.Loop() {
-		last, _ = tag.Next(ctx)
+		last, _ = tag.Next(b.Context())
 	}
 	sink.Store(last)
 }
 
 func BenchmarkNextParallel(b *testing.B) {
-	_, tag, _ := benchTag(b, 1)
-	b.ReportAllocs()
+	_, tag, _ := benchTags(b, 1)
 	b.RunParallel(func(pb *testing.PB) {
 		ctx := context.Background()
 		var last int64
@@ -83,47 +92,25 @@ func BenchmarkNextParallel(b *testing.B) {
 	})
 }
 
-func BenchmarkNextN1000(b *testing.B) {
-	_, tag, _ := benchTag(b, 1)
-	ctx := context.Background()
-	dst := make([]int64, 1000)
-	b.ReportAllocs()
+func BenchmarkNextRanges1000(b *testing.B) {
+	svc, _, key := benchTags(b, 1)
+	dst := make([]segment.IDRange, 0, 4)
 	for b.Loop() {
-		if err := tag.NextN(ctx, dst); err != nil {
+		if _, err := svc.NextRanges(b.Context(), key, 1000, dst); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(dst)), "ns/id")
 }
 
 func BenchmarkLookupNext(b *testing.B) {
-	for _, tags := range []int{1, 100_000} {
+	for _, tags := range []int{1, 10_000} {
 		b.Run(fmt.Sprintf("tags=%d", tags), func(b *testing.B) {
-			svc, _, key := benchTag(b, tags)
-			ctx := context.Background()
-			b.ReportAllocs()
+			svc, _, key := benchTags(b, tags)
 			var last int64
 			for b.Loop() {
-				tag, err := svc.Lookup(key)
-				if err != nil {
-					b.Fatal(err)
-				}
-				last, _ = tag.Next(ctx)
+				last, _ = svc.Next(b.Context(), key)
 			}
 			sink.Store(last)
 		})
-	}
-}
-
-func BenchmarkLoad100kTags(b *testing.B) {
-	store := segmenttest.NewStore()
-	for i := range 100_000 {
-		store.Set(fmt.Sprintf("tag-%06d", i), 0, 100)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
-		require.NoError(b, err)
-		require.NoError(b, svc.Reload(b.Context()))
 	}
 }

@@ -8,8 +8,7 @@
 // [max_id-step, max_id). One gap of the article is closed here: a table that went
 // backwards (restored, failed over to a lagging replica, set back by hand) repeats
 // nothing. With a Guard, which all daemons on the table share, no daemon uses a range
-// that any other has used, and the table is moved forward. Without one a daemon refuses
-// what lies below the values that it has seen itself.
+// that any other has used; without one, no range that this daemon has used. The table is moved forward.
 //
 // A Service keeps two buffers a tag. Serving an ID is one atomic add on the
 // current range; when a tenth of it is used the next one is fetched in the
@@ -20,47 +19,32 @@
 //
 // # Invariants
 //
-// They are kept in span.go, fetch.go and wait.go, and tests try to break each.
+// Those of a fetch stand in fetch.go, of the queue in queue.go, of a store that is away in outage.go, of the Guard in guarded.go,
+// of look-ups in find.go, and of deleted tags in table.go. Beside them:
 //
-//	marked-before-use  A range is used only after HighWater.Raise(tag, Hi) returned nil, so that
-//	    a restart knows of every ID that may have been handed out; with a Guard
-//	    after its write too, high-mark-decides in guarded.go.
-//	never-below-seen  A range that starts below the highest value ever seen for its tag (the
-//	    mark, every range of our own, every max_id that a pass over the table
-//	    has shown, every high mark read) is never used. That value is the floor given to
-//	    Store.Fetch, and what comes back is checked against it again.
-//	-  A published range never changes, and each offset into it is handed out
-//	    at most once: the atomic add is on the offset, not on the ID, so that
-//	    overshooting a range near the end of int64 can't wrap into a repeat.
-//	-  An IDRange lies within one published range and is taken from it by one
-//	    add, as a single ID is: so it shares no ID with any other call, and costs the
-//	    same however many it has.
-//	-  At most one fetch of a tag is in flight.
-//	-  The hot path takes no lock, allocates nothing, and touches neither
-//	    Store, HighWater nor the clock.
+//   - A published range never changes, and each offset into it is handed out
+//     at most once: the atomic add is on the offset, not on the ID, so that
+//     overshooting a range near the end of int64 can't wrap into a repeat.
+//   - An IDRange lies within one published range and is taken from it by one
+//     add, as a single ID is: so it shares no ID with any other call, and costs the
+//     same however many it has.
+//   - At most one fetch of a tag is in flight.
+//   - The hot path takes no lock, allocates nothing, and touches neither
+//     Store, HighWater nor the clock.
+//   - Nothing passes over the table: a tag is looked up when it is first asked for, and memory holds what is used.
+//   - Nothing is kept over a stop: a restart leaves gaps.
 //
-// # The end of a service
+// # Tags without a row
 //
-// Keep returns what is left of the ranges, and Adopt has another service go on with
-// it: rest.go has the invariants.
-//
-// # Tags that go and come back
-//
-// A tag is unknown once two passes over the table agree that its row is gone (load.go
-// has the invariants); what was left of its range in memory is
-// dropped (a gap). When the row comes back the
-// tag starts again, with the highest value that was ever seen for it as floor: a
-// row recreated below it is moved forward where there is a Guard, and refused
-// (ErrRegressed) until max_id is raised where there is none.
-// What this process saw but never used is remembered until the process ends;
-// HighWater remembers what it used for good.
+// A tag whose row is gone is gone once a deletion mark tells so, in the Guard or on this disk. Without one the table may have been swapped,
+// restored or emptied by mistake: what is in memory is served to its end, then requests get ErrUnknownTag, and Troubles tells
+// ErrRowMissing until the row is back or the mark is left.
 //
 // # Figures
 //
-// Status and Used tell how many IDs of a tag were handed out, at what rate,
+// Tag.Status and Service.Used tell how many IDs of a tag were handed out, at what rate,
 // and how long what is in memory lasts. They cost the hot path nothing: a range
-// itself records how far it is used. counters.go has the invariants.
-// A goroutine of Run looks at the tags in use every second, for the rates.
+// itself records how far it is used.
 //
-// The package logs nothing: it calls Config.Notify at every change of state.
+// The package logs nothing: it calls Config.Notify at every event.
 package segment

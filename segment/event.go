@@ -7,29 +7,28 @@ type Kind string
 
 // The kinds of events: what is over when it is told. What lasts Service.Troubles tells.
 const (
-	// KindLoaded: the tags were read for the first time; Count has how many.
-	KindLoaded Kind = "loaded"
-	// KindTagAdded: a row of leaf_alloc is new.
-	KindTagAdded Kind = "tag added"
-	// KindTagRemoved: a row of leaf_alloc is gone: two passes over the table agree.
+	// KindTagRemoved: a tag was deleted; what was in memory is dropped.
 	KindTagRemoved Kind = "tag removed"
-	// KindTagChanged: the step of a row of leaf_alloc was changed, from OldStep to
-	// NewStep; a fetch or a pass over the table has shown it. (A description isn't
-	// read, so its changes are not seen.)
+	// KindTagChanged: the step of a row was changed, from OldStep to NewStep; a fetch or a look has shown it.
 	KindTagChanged Kind = "tag changed"
-	// KindMoved: a fetch has moved max_id forward to High, by Count, since it was below
-	// what is known to have been issued. Worth an alarm.
+	// KindMoved: the table has lost commits: a fetch found max_id Count below High, at which it has moved it on,
+	// below what the same server has shown before. Worth an alarm.
 	KindMoved Kind = "max_id moved forward"
+	// KindServer: a fetch met another server, Now, than the last one, Was.
+	KindServer Kind = "database changed"
+	// KindOtherMarks: Count marks on this disk are of other stores than Now, and count for nothing.
+	KindOtherMarks Kind = "marks of another store"
 )
 
 // Event is something that happened to a service.
 type Event struct {
 	Kind  Kind
-	Tag   string // empty for KindLoaded
+	Tag   string // empty where it isn't one tag's
 	High  int64  // the highest value seen for Tag
 	Count int64  // see the kinds
 
-	OldStep, NewStep int64 // of KindTagChanged
+	OldStep, NewStep int64  // of KindTagChanged
+	Was, Now         string // see the kinds
 }
 
 // events passes events on in order, one at a time, with no lock held.

@@ -11,121 +11,58 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
+// running returns a service that runs, on a table with a tag.
+func running(maxID, step int64) (svc *segment.Service, stop func() error) {
+	store := segmenttest.NewStore()
+	store.Set("order", maxID, step)
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Marks: "example"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error)
+	go func() { stopped <- svc.Run(ctx) }()
+	for svc.Ready() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	return svc, func() error { cancel(); return <-stopped }
+}
+
 // A program keeps Run going for as long as it wants IDs. Here the table and the
 // marks are in memory; package sqlstore has them on MySQL and SQLite.
 func Example() {
-	store := segmenttest.NewStore()
-	store.Set("order", 1, 2000) // biz_tag, max_id, step
-	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
+	svc, stop := running(1, 2000) // max_id, step
+	id, err := svc.Next(context.Background(), []byte("order"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error)
-	go func() { stopped <- svc.Run(ctx) }()
-	for !svc.Loaded() {
-		time.Sleep(time.Millisecond)
-	}
-
-	order, err := svc.Lookup([]byte("order"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	id, err := order.Next(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(id)
-
-	cancel()
-	fmt.Println(<-stopped)
-	// Output:
-	// 1
-	// <nil>
+	fmt.Println(id, stop())
+	// Output: 1 <nil>
 }
 
-// A batch may be larger than a range: it waits for as many as it needs.
-func ExampleTag_NextN() {
-	store := segmenttest.NewStore()
-	store.Set("order", 100, 3)
-	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
+// A caller that counts by itself takes ranges of numbers instead of a list. They may be more than
+// a range of the table has: the call waits for as many as it needs.
+func ExampleService_NextRanges() {
+	svc, stop := running(100, 3)
+	ranges, err := svc.NextRanges(context.Background(), []byte("order"), 1500, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error)
-	go func() { stopped <- svc.Run(ctx) }()
-	for !svc.Loaded() {
-		time.Sleep(time.Millisecond)
-	}
-
-	order, err := svc.Lookup([]byte("order"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ids := make([]int64, 10)
-	if err := order.NextN(ctx, ids); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(ids)
-
-	cancel()
-	if err := <-stopped; err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// [100 101 102 103 104 105 106 107 108 109]
+	first, last := ranges[0].First, ranges[len(ranges)-1].Last
+	fmt.Println(first, last, stop())
+	// Output: 100 1599 <nil>
 }
 
-// A caller that counts by itself takes a range of numbers instead of a list.
-func ExampleTag_NextRanges() {
-	store := segmenttest.NewStore()
-	store.Set("order", 1, 2000)
-	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error)
-	go func() { stopped <- svc.Run(ctx) }()
-	for !svc.Loaded() {
-		time.Sleep(time.Millisecond)
-	}
-
-	order, err := svc.Lookup([]byte("order"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ranges, err := order.NextRanges(ctx, 1500, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, r := range ranges {
-		fmt.Println(r.First, r.Last)
-	}
-
-	cancel()
-	if err := <-stopped; err != nil {
-		log.Fatal(err)
-	}
-	// Output: 1 1500
-}
-
-// A key without a row is told apart from a service that can't say yet.
-func ExampleService_Lookup() {
-	svc, err := segment.New(segment.Config{Store: segmenttest.NewStore(), HighWater: segmenttest.NewHighWater()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = svc.Lookup([]byte("order"))
-	fmt.Println(errors.Is(err, segment.ErrUnavailable))
-
-	if err := svc.Reload(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	_, err = svc.Lookup([]byte("order"))
+// A tag without a row is told apart from a service that can't say now.
+func ExampleService_Find() {
+	svc, stop := running(1, 2000)
+	_, err := svc.Find(context.Background(), []byte("user"))
 	fmt.Println(errors.Is(err, segment.ErrUnknownTag))
+	fmt.Println(stop())
+	_, err = svc.Find(context.Background(), []byte("account"))
+	fmt.Println(errors.Is(err, segment.ErrUnavailable))
 	// Output:
 	// true
+	// <nil>
 	// true
 }

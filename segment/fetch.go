@@ -4,354 +4,365 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/leafd/leafd/clock"
 )
 
-// Retries of a fetch that failed. The first three cost a waiting request some
-// 70 ms; the longest pause, jitter included, is 5 s.
-const (
-	retryFirst  = 10 * time.Millisecond
-	retryMax    = 4 * time.Second
-	retryWanted = 250 * time.Millisecond // at most, while requests are refused
-	retryJitter = 0.25
+var (
+	// errSkipped is of a tag with a row that another transaction holds, and errAlone of one in a batch that the store can't
+	// lock for as a whole.
+	errSkipped = errors.New("the row was skipped")
+	errAlone   = errors.New("to be fetched for alone")
+	// errDeleted is of a tag without a row, with a deletion mark.
+	errDeleted = fmt.Errorf("%w: it was deleted", ErrUnknownTag)
 )
 
-// attempt tries once to get t, which was queued in l, its next range; false where there was
-// nothing to do. A fetch that was asked for is
-// tried again until it works, the tag is gone or the service stops, whether
-// a request waits or not: a tag is full again when the database is back.
-func (s *Service) attempt(t *Tag, l lane) bool {
-	b := t.begin(l)
-	if b == nil {
-		return false
-	}
-
-	began := s.clock.Mono()
-	r, err := s.obtain(t, b)
-	took := s.clock.Mono() - began
-	if errors.Is(err, ErrUnknownTag) {
-		// Cut from the chain: a fetch doesn't say that the tag is unknown.
-		s.doubt.Store(true)
-		err = fmt.Errorf("%w: %v", ErrRowMissing, err) //nolint:errorlint // see above
-	}
-	stopping := err != nil && s.fetchCtx.Err() != nil
-	postponed := errors.Is(err, errPostponed)
-	if postponed {
-		t.postpone(b)
-	} else {
-		t.settle(b, r, err)
-	}
-	s.events.flush()
-	if s.cfg.Fetched != nil && !stopping && !postponed {
-		s.cfg.Fetched(t.name, took, err)
-	}
-	return true
+// fetching is a tag in a batch, and what its fetch has found out.
+type fetching struct {
+	*Tag
+	want, floor int64 // IDs to ask for; where the range may begin
+	row         Row
+	high        HighMark // on whose version the new one is written
+	r           Range
+	err         error // of this tag alone
 }
 
-// begin takes the tag out of l for an attempt; nil where there is nothing to do in this place.
-func (t *Tag) begin(l lane) *buffer {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b := t.buf
-	switch {
-	case l.isUrgent():
-		b.urgent = false
-	case l != laneAhead:
-		b.left = false
+// fetch gets the next ranges of a batch of tags. This is its way, from top to bottom; a range [lo, hi) of a tag
+// is used only after all of it, in this order:
+//
+//	lock-then-high  The row is locked and max_id read; max_id is moved to hi; then high is written in the guard as hi; then
+//	    COMMIT has returned OK; then the mark is on this disk.
+//	conditional-update  max_id is moved by one statement, which is conditional on what was read, and changes one row.
+//	high-mark-decides  lo is not below the high mark as it was read over this connection, and hi is written as the new one on
+//	    that version and on the version of the root: so no two daemons use one ID, whatever the table shows. It is not
+//	    read again only where max_id is the hi that this daemon wrote last; a root that changed, and another connection, drop
+//	    what is known.
+//	committed-alone  Nothing shares the packet of COMMIT, and a range whose COMMIT wasn't confirmed is never used.
+//	moved-forward  lo is the greatest of max_id, high, and the mark on this disk; max_id is left at hi. A table that went
+//	    backwards is so moved forward.
+//	marks-before-use  The mark is read when the tag is first asked for, and on this disk before an ID below it is used.
+//
+// What ends without an answer on this way is given up: a gap. Returned is what concerns all tags of the batch; what
+// concerns one stands in its err.
+func (s *Service) fetch(b *batch) error {
+	if err := s.tryMarks(); err != nil {
+		return err
 	}
-	if t.gone || b.state != stateQueued { // this entry of the queue is stale
+	names := b.names()
+	if len(names) == 1 && !b.slow && !b.single {
+		names = append(names, "") // no row has that name: of several rows those that are locked are skipped
+	}
+	tx, err := ask(s, ErrStore, s.cfg.FetchTimeout, func(ctx context.Context) (Tx, error) { return s.cfg.Store.Begin(ctx, names) })
+	if err != nil {
+		return err
+	}
+	defer func() { // after a COMMIT it does nothing
+		_ = s.bounded(ErrStore, func(ctx context.Context) error { tx.Rollback(ctx); return nil })
+	}()
+	s.takeRows(b, tx)
+	if err := s.readHighs(b); err != nil {
+		return err
+	}
+	moves := b.reserve()
+	if len(moves) == 0 {
 		return nil
 	}
-	if l.isUrgent() && b.waiting == 0 {
-		t.queueLocked(b, false)
-		return nil
+	if err := s.bounded(ErrStore, func(ctx context.Context) error { return tx.Move(ctx, moves) }); err != nil {
+		return err
 	}
-	b.state = stateRunning
-	return b
+	b.answered = true
+	if err := s.writeHighs(b); err != nil {
+		return err
+	}
+	if err := s.bounded(ErrStore, tx.Commit); err != nil {
+		if b.at != nil {
+			s.guard.givenUp.Add(uint64(len(moves)))
+		}
+		return err
+	}
+	return s.writeMarks(b)
 }
 
-// queueLocked has the tag fetched for; urgent: a request waits. It stands in one urgent lane,
-// and in one of those left, at most.
-func (t *Tag) queueLocked(b *buffer, urgent bool) {
-	b.state = stateQueued
-	l := laneAhead
-	switch s := t.live.Load(); {
-	case urgent && b.urgent:
-		return
-	case urgent:
-		l, b.urgent = laneWaited, true
-	case b.failures == 0 && s != nil && !s.exhausted():
-	case b.left:
-		return
-	default:
-		l, b.left = laneLeft, true
+// names returns the names of the tags of a batch.
+func (b *batch) names() []string {
+	names := make([]string, len(b.tags))
+	for i, f := range b.tags {
+		names[i] = f.name
 	}
-	if b.failures > 0 {
-		l++ // laneRetry, laneLeftRetry
-	}
-	t.svc.queue.push(t, l)
+	return names
 }
 
-// obtain returns a range that is ours alone, lies above all that was seen, and
-// is marked (marked-before-use, never-below-seen), or what kept it from that. Only the fetcher that moved
-// the tag to stateRunning is in here.
-func (s *Service) obtain(t *Tag, b *buffer) (Range, error) {
-	if s.guarded != nil {
-		return s.obtainGuarded(t, b)
-	}
-	return s.propose(t, b)
-}
-
-// propose returns the range that the table gives, marked on disk (marked-before-use, never-below-seen).
-func (s *Service) propose(t *Tag, b *buffer) (Range, error) {
-	t.mu.Lock()
-	r, floor := b.pending, t.floorLocked()
-	t.mu.Unlock()
-	if r == (Range{}) {
-		err := s.fetch(t, b, floor, false, func(ctx context.Context, want int64) (Range, error) {
-			return s.cfg.Store.Fetch(ctx, t.name, want, floor)
-		})
-		if err != nil {
-			return Range{}, err
+// good returns those of the tags of a batch with which nothing is wrong yet.
+func (b *batch) good() []*fetching {
+	var good []*fetching
+	for _, f := range b.tags {
+		if f.err == nil {
+			good = append(good, f)
 		}
 	}
-	return s.mark(t, b)
+	return good
 }
 
-// mark returns the range that was fetched, marked on disk. It is kept until then: a full disk
-// must not eat a step of the table at every retry.
-func (s *Service) mark(t *Tag, b *buffer) (Range, error) {
-	t.mu.Lock()
-	r, marked := b.pending, t.marked
-	t.mu.Unlock()
-	if marked >= r.Hi {
-		return r, nil
+// takeRows gives each tag its row, or what is wrong with it.
+func (s *Service) takeRows(b *batch, tx Tx) {
+	b.server = tx.Server()
+	rows := make(map[string][]Row)
+	for _, r := range tx.Rows() {
+		rows[r.Tag] = append(rows[r.Tag], r)
 	}
-	err := s.bounded(func(ctx context.Context) error { return s.cfg.HighWater.Raise(ctx, t.name, r.Hi) })
-	if err != nil {
-		return Range{}, fmt.Errorf("%w: %d for %q: %w", ErrMark, r.Hi, t.name, err)
+	skipped := make(map[string]error)
+	for _, name := range tx.Skipped() {
+		switch skipped[name] = errSkipped; {
+		case b.slow, b.single: // it was to be waited for
+			skipped[name] = ErrLocked
+		case len(rows) == 0:
+			skipped[name] = errAlone
+		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.marked, t.markedIn, t.again = r.Hi, s.pass.Load(), false
-	return r, nil
-}
-
-// proposed keeps r until it is published or given up.
-func (t *Tag) proposed(b *buffer, r Range, disposed bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b.pending, b.disposed = r, disposed
-	if r.Skipped > 0 { // moved-forward
-		t.noteBehindLocked(r.Lo - r.Skipped) // a pass looks at all rows
-		t.behind = false
-		t.svc.events.add(Event{Kind: KindMoved, Tag: t.name, High: r.Lo, Count: r.Skipped})
+	var missing []string
+	for _, f := range b.tags {
+		switch found := rows[f.name]; {
+		case skipped[f.name] != nil:
+			f.err = skipped[f.name]
+		case len(found) == 0:
+			f.err = ErrRowMissing
+			missing = append(missing, f.name)
+		case len(found) > 1:
+			f.err = fmt.Errorf("%w: there are %d rows of the tag; biz_tag has to be a unique key", ErrBadRow, len(found))
+		default:
+			f.row = found[0]
+		}
 	}
-	if disposed {
-		t.tellTablesLocked(b, r.Skipped > 0)
-	}
-}
-
-// tellTablesLocked notes whether the table is that of the daemon that fetched last.
-// Where we fetched last, that says nothing of another table.
-func (t *Tag) tellTablesLocked(b *buffer, behind bool) {
-	if t.svc.cfg.OwnTable || b.before == "" || t.svc.guarded.isOurs(b.before) {
+	if len(missing) == 0 {
 		return
 	}
-	if behind {
-		b.turns++
-		b.other = NodeOf(b.before)
-		t.svc.troubled.add(t)
-		return
+	deleted, err := s.deletedOf(b.at, missing)
+	for _, f := range b.tags {
+		switch {
+		case !errors.Is(f.err, ErrRowMissing):
+		case deleted[f.name]:
+			f.err = errDeleted
+		case err != nil:
+			f.err = fmt.Errorf("%w, and whether it was deleted isn't known: %w", ErrRowMissing, err)
+		}
 	}
-	b.turns = 0
 }
 
-// tablesDiffer is how many fetches in a row tell that the table isn't that of other daemons.
-const tablesDiffer = 2
-
-// NodeOf returns the node that wrote a high mark with by; "" where by doesn't say.
-func NodeOf(by string) string {
-	node, _, named := strings.Cut(by, "/")
-	if !named {
-		return ""
+// deletedOf returns those of tags that have a deletion mark; err tells why that isn't known of others.
+func (s *Service) deletedOf(at *view, tags []string) (deleted map[string]bool, err error) {
+	deleted = make(map[string]bool)
+	if at != nil {
+		highs, err := s.guard.read(at, tags)
+		for _, h := range highs {
+			deleted[h.Tag] = h.Deleted
+		}
+		return deleted, err
 	}
-	return node
+	marks, err := s.marksOf(tags)
+	for tag, m := range marks {
+		deleted[tag] = m.Deleted
+	}
+	return deleted, err
 }
 
-// fetch has take get a range from the table, and keeps it. Near the end of int64 a grown step may
-// not fit where the table's own does: that is tried before the row is given up.
-func (s *Service) fetch(t *Tag, b *buffer, floor int64, disposed bool, take func(ctx context.Context, want int64) (Range, error)) error {
-	t.mu.Lock()
-	want := b.policy.want(b.asked, b.waiting, &s.cfg)
-	t.mu.Unlock()
-	var r Range
-	once := func(ctx context.Context) (err error) {
-		r, err = take(ctx, want)
-		return err
+// readHighs reads the high marks that aren't known (high-mark-decides).
+func (s *Service) readHighs(b *batch) error {
+	if b.at == nil {
+		return nil
 	}
-	err := s.bounded(once)
-	if errors.Is(err, ErrBadRow) && want > 1 {
-		want = 1
-		err = s.bounded(once)
+	var unknown []*fetching
+	var names []string
+	s.mu.Lock()
+	for _, f := range b.good() {
+		if f.high.High, f.high.Version = f.known.high, f.known.version; f.known.at != b.at || f.row.MaxID != f.known.high {
+			unknown, names = append(unknown, f), append(names, f.name)
+		}
 	}
+	s.mu.Unlock()
+	if len(unknown) == 0 {
+		return nil
+	}
+	highs, err := s.guard.read(b.at, names)
 	if err != nil {
-		return fmt.Errorf("fetching a range of %q: %w", t.name, err)
-	}
-	if err := checkRange(t.name, r, floor); err != nil {
 		return err
 	}
-	t.proposed(b, r, disposed)
-	return nil
-}
-
-// checkRange is never-below-seen once more: a store is not trusted to have kept to floor.
-func checkRange(tag string, r Range, floor int64) error {
-	if r.Lo < 0 || r.Hi <= r.Lo {
-		return fmt.Errorf("fetching a range of %q: got [%d, %d): %w", tag, r.Lo, r.Hi, ErrBadRow)
-	}
-	if r.Lo < floor {
-		return fmt.Errorf("fetching a range of %q: got [%d, %d), but %d was seen before; raise max_id: %w",
-			tag, r.Lo, r.Hi, floor, ErrRegressed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, f := range unknown {
+		f.high, f.err = highs[i], highs[i].Err
+		f.Tag.floor = max(f.Tag.floor, f.high.High)
+		f.floor, f.last = f.Tag.floor, lastHigh{f.high.High, f.high.WroteAt, NodeOf(f.high.By)}
 	}
 	return nil
 }
 
-// bounded calls do with a context that ends with Run, or Config.FetchTimeout
-// after now and each Answered.
-func (s *Service) bounded(do func(ctx context.Context) error) error {
-	return s.boundedBy(s.cfg.FetchTimeout, do)
+// reserve chooses the ranges (moved-forward). Near the end of int64 a grown step may not fit where the table's own
+// does.
+func (b *batch) reserve() []Move {
+	var moves []Move
+	for _, f := range b.good() {
+		if f.r, f.err = Reserve(f.row, f.want, f.floor); f.err != nil {
+			f.r, f.err = Reserve(f.row, 1, f.floor)
+		}
+		if f.err == nil {
+			moves = append(moves, Move{Tag: f.name, From: f.row.MaxID, To: f.r.Hi})
+		}
+	}
+	return moves
 }
 
-func (s *Service) boundedBy(limit time.Duration, do func(ctx context.Context) error) error {
-	ctx, end := patient(s.fetchCtx, limit)
-	defer end()
-	err := do(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), ErrLate) {
-		// Cut from the chain: a request must not take this for its own
-		// context's end.
-		late := fmt.Errorf("%w within %v: %v", ErrLate, limit, err) //nolint:errorlint // see above
-		if errors.Is(err, ErrGuardAway) {
-			return fmt.Errorf("%w: %w", ErrGuardAway, late)
+// writeHighs writes the ends of the ranges as high marks, in one transaction of the guard.
+func (s *Service) writeHighs(b *batch) error {
+	if b.at == nil {
+		return nil
+	}
+	good := b.good()
+	marks := make([]HighMark, len(good))
+	for i, f := range good {
+		marks[i] = HighMark{Tag: f.name, High: f.r.Hi, Seen: f.row.MaxID, On: b.server, By: s.guard.by, Version: f.high.Version}
+	}
+	err := s.guard.write(b.at, marks)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range good {
+		if f.known = (highAt{}); err == nil {
+			f.known = highAt{b.at, f.r.Hi, f.high.Version + 1}
+			f.last = lastHigh{f.r.Hi, s.nowMillis(), s.cfg.Node}
+			f.Tag.floor = max(f.Tag.floor, f.r.Hi)
 		}
-		return late
+	}
+	if err == nil {
+		s.guard.failures = 0
 	}
 	return err
 }
 
-// patient returns a context that ends with ErrLate limit after now and each Answered.
-func patient(ctx context.Context, limit time.Duration) (_ context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(limit, func() { cancel(ErrLate) })
-	return context.WithValue(ctx, answered{}, func() { timer.Reset(limit) }), func() {
-		timer.Stop()
-		cancel(nil)
+// writeMarks writes the marks (marks-before-use).
+func (s *Service) writeMarks(b *batch) error {
+	var marks []Mark
+	for _, f := range b.good() {
+		marks = append(marks, Mark{Tag: f.name, High: f.r.Hi, Behind: s.guard != nil && b.at == nil})
+	}
+	if err := s.raise(marks); err != nil {
+		return err
+	}
+	s.noteServer(b.server)
+	return nil
+}
+
+// tryMarks writes marks again that could not be written, before anything is fetched: a full disk must
+// not eat a range of the table at every attempt. Their ranges are given up, so that any of them will do.
+func (s *Service) tryMarks() error {
+	s.mu.Lock()
+	marks := s.unmarked
+	s.mu.Unlock()
+	if len(marks) == 0 {
+		return nil
+	}
+	return s.raise(marks)
+}
+
+// raise writes marks; ErrMark.
+func (s *Service) raise(marks []Mark) error {
+	err := s.bounded(ErrMark, func(ctx context.Context) error { return s.cfg.HighWater.Raise(ctx, marks) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unmarked = nil; err == nil || s.fetchCtx.Err() != nil {
+		return err
+	}
+	s.unmarked = marks
+	return fmt.Errorf("%w: of %q: %w", ErrMark, marks[0].Tag, err)
+}
+
+// noteServer keeps which server has the rows, and tells when it is another one.
+func (s *Service) noteServer(server string) {
+	s.mu.Lock()
+	was := s.note.Server
+	s.note.Server = server
+	s.mu.Unlock()
+	if was == server {
+		return
+	}
+	if was != "" {
+		s.events.add(Event{Kind: KindServer, Was: was, Now: server})
+	}
+	_ = s.keepNote() // for people: where it fails the change is told again after a restart
+}
+
+// keepNote writes the note of our store.
+func (s *Service) keepNote() error {
+	s.noteMu.Lock()
+	defer s.noteMu.Unlock()
+	s.mu.Lock()
+	note := s.note
+	s.mu.Unlock()
+	return s.bounded(ErrMark, func(ctx context.Context) error { return s.cfg.HighWater.SetNote(ctx, note) })
+}
+
+// fetcher works on the queue until there is nothing to do.
+func (s *Service) fetcher() {
+	for {
+		s.mu.Lock()
+		b := s.takeLocked()
+		if b == nil {
+			s.queue.fetchers--
+			s.mu.Unlock()
+			return
+		}
+		if b.at != nil {
+			b.at.fetches.Add(1)
+		}
+		s.mu.Unlock()
+		began := s.clock.Mono()
+		err := s.fetch(b)
+		took := s.clock.Mono() - began
+		if b.at != nil {
+			b.at.fetches.Done()
+		}
+		stopping := s.fetchCtx.Err() != nil && err != nil
+		s.mu.Lock()
+		s.settleLocked(b, err)
+		s.mu.Unlock()
+		s.events.flush()
+		for _, f := range b.tags {
+			e := firstOf(f.err, err)
+			if s.cfg.Fetched != nil && !stopping && !errors.Is(e, errAlone) && !errors.Is(e, errSkipped) {
+				s.cfg.Fetched(f.name, took, e)
+			}
+		}
 	}
 }
 
-// settle ends an attempt: the range is published, or tried for again later.
-func (t *Tag) settle(b *buffer, r Range, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	defer b.wakeLocked()
+// tellLocked tells what a fetch that succeeded has shown of the table.
+func (s *Service) tellLocked(b *batch, f *fetching) {
+	t, now := f.Tag, s.clock.Mono()
 	switch {
-	case t.gone:
-		b.state = stateIdle
-	case err != nil:
-		t.failLocked(b, err)
-	case t.svc.guarded == nil && r.Lo < t.observed:
-		// While the fetch was under way a pass has shown a higher max_id.
-		// It may be what we or others have taken since, or the table may
-		// have gone backwards in between. That can't be told without a guard:
-		// never-below-seen gives the range up, and the next fetch has the new floor.
-		b.high, b.pending = max(b.high, r.Hi), Range{}
-		t.queueLocked(b, b.waiting > 0)
-	default:
-		t.publishLocked(b, r)
+	case f.row.MaxID < t.mark && t.markedOn == b.server, b.at != nil && f.row.MaxID < f.high.Seen && f.high.On == b.server:
+		s.events.add(Event{Kind: KindMoved, Tag: t.name, High: f.r.Lo, Count: f.r.Lo - f.row.MaxID})
+	case b.at != nil && f.high.Version >= 0 && f.row.MaxID > f.high.High: // no high mark covers what was taken
+		t.foreign = [2]time.Duration{t.foreign[1], now}
+		t.foreigns++
+		s.troubled[t] = struct{}{}
+	}
+	if b.at == nil && s.guard != nil {
+		s.guard.unguarded.Add(1)
+		s.guard.behind, s.guard.unraised, s.guard.raiseAt = true, true, 0
 	}
 }
 
-func (t *Tag) publishLocked(b *buffer, r Range) {
-	wallNS, mono := t.svc.clock.Wall()
-	b.lastFetch = clock.Reading{WallNS: wallNS}.Wall()
-	b.policy.note(r, mono)
-	b.stepAt = r.Hi
-	t.setStepLocked(r.Step)
-	b.high, b.pending = r.Hi, Range{}
-	t.behind = false
-	b.failing, b.failures, b.err = nil, 0, nil
-	b.retry.Reset()
-	b.state = stateIdle
-	t.takeInLocked(b, r.Lo, r.Hi)
+// bounded is ask with Config.FetchTimeout, of what tells nothing but its error.
+func (s *Service) bounded(is error, do func(ctx context.Context) error) error {
+	_, err := ask(s, is, s.cfg.FetchTimeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
+	return err
 }
 
-// takeInLocked publishes the range [lo, hi).
-func (t *Tag) takeInLocked(b *buffer, lo, hi int64) {
-	next := newSpan(lo, hi)
-	if s := t.live.Load(); s != nil && !s.exhausted() {
-		b.next = next
-		return
+// ask calls do with a context that ends with Run, or limit after now; is is what no answer means.
+func ask[T any](s *Service, is error, limit time.Duration, do func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(s.fetchCtx, limit, ErrLate)
+	defer cancel()
+	answer, err := do(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), ErrLate) {
+		// Cut from the chain: a request must not take this for its own context's end.
+		err = fmt.Errorf("%w: %w within %v: %v", is, ErrLate, limit, err) //nolint:errorlint // see above
 	}
-	t.replaceLocked(next)
-}
-
-func (t *Tag) failLocked(b *buffer, err error) {
-	s := t.svc
-	if s.fetchCtx.Err() != nil { // stopping is no failure
-		b.state = stateIdle
-		return
-	}
-	b.failing, b.err = troubleOf(err), err
-	s.troubled.add(t)
-	b.failures++
-	b.failedAt, b.hastened = s.clock.Mono(), false
-	b.retryAt = b.failedAt + b.retry.NextBackOff()
-	b.state = stateBackoff
-	t.retryAtLocked(b, b.retryAt)
-}
-
-// retryAtLocked has the next attempt begin at that time, and at no other: a timer of before
-// would begin one too early, and each failure of one sets the next.
-func (t *Tag) retryAtLocked(b *buffer, at time.Duration) {
-	if b.retryTimer != nil {
-		b.retryTimer.Stop()
-	}
-	b.retryTimer = time.AfterFunc(at-t.svc.clock.Mono(), t.retryNow)
-}
-
-// postpone tries again soon: a fetch that no request waits for waits for the guard. As soon
-// as one does, askLocked ends that.
-func (t *Tag) postpone(b *buffer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b.state = stateBackoff
-	b.postponed = true
-	b.failedAt, b.hastened = t.svc.clock.Mono(), true
-	b.retryAt = b.failedAt + retryWanted
-	t.retryAtLocked(b, b.retryAt)
-	if b.waiting > 0 {
-		t.resumeLocked(b)
-	}
-	b.wakeLocked()
-}
-
-// resumeLocked queues a fetch that was put off.
-func (t *Tag) resumeLocked(b *buffer) {
-	b.postponed = false
-	t.queueLocked(b, true)
-}
-
-// retryNow queues the tag again after a failure.
-func (t *Tag) retryNow() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b := t.buf
-	if t.gone || b.state != stateBackoff {
-		return
-	}
-	b.postponed = false
-	t.queueLocked(b, b.waiting > 0)
+	return answer, err
 }

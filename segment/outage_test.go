@@ -2,329 +2,250 @@ package segment_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-func failRaise(_ context.Context, op segmenttest.Op, _ string) error {
-	if op == segmenttest.OpRaise {
-		return errDown
-	}
-	return nil
-}
-
-func TestDatabaseGoneAndBack(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		down func(*segmenttest.Store) (up func())
+// A database that refuses costs an idle daemon with 20,000 tags in use a few statements a second, and all have their ranges
+// a moment after it is back.
+func TestOutageOfManyTags(t *testing.T) {
+	for name, c := range map[string]struct {
+		tags int
+		away func(s *segmenttest.Store) (back func())
+		is   error
 	}{
-		{"killed", func(s *segmenttest.Store) func() { s.Fail(errDown); return func() { s.Fail(nil) } }},
-		{"hung", func(s *segmenttest.Store) func() { return s.Hang() }},
-		{"replies lost", func(s *segmenttest.Store) func() {
-			s.After(func(context.Context, segmenttest.Op, string) error { return errDown })
-			return func() { s.After(nil) }
-		}},
+		"killed":         {20000, func(s *segmenttest.Store) func() { s.Fail(segmenttest.ErrAway); return func() { s.Fail(nil) } }, segment.ErrStore},
+		"frozen":         {1000, func(s *segmenttest.Store) func() { return s.Hang() }, segment.ErrStore},
+		"read-only":      {1000, func(s *segmenttest.Store) func() { s.ReadOnly(true); return func() { s.ReadOnly(false) } }, segment.ErrReadOnly},
+		"without a name": {1000, func(s *segmenttest.Store) func() { s.Fail(errBoom, segmenttest.OpMove); return func() { s.Fail(nil) } }, errBoom},
 	} {
-		clocktest.Run(t, tc.name, func(t *testing.T) {
-			store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
-			names := []string{"a", "b", "c"}
-			for _, name := range names {
-				store.Set(name, 0, 100)
+		clocktest.Run(t, name, func(t *testing.T) {
+			d := newDaemon(t)
+			names := named(d.store, "tag", c.tags, 100)
+			for some := range slices.Chunk(names, 5000) {
+				require.Zero(t, d.each(some))
 			}
-			svc := start(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
-			last := make(map[string]int64)
+			clocktest.Pass(time.Minute)
+			back := c.away(d.store)
 			for _, name := range names {
-				for range 20 {
-					last[name] = next(t, lookup(t, svc, name))
-				}
-				eventually(t, func() bool { return status(t, svc, name).Next.Ready }, "both ranges")
+				d.draw(name, 20) // wants the next range
 			}
+			clocktest.Pass(20 * time.Second)
+			begun := d.store.Calls()
+			clocktest.Pass(100 * time.Second)
+			require.Less(t, d.store.Calls()-begun, 5000, "50 a second")
 
-			up := tc.down(store)
-			for _, name := range names {
-				tag := lookup(t, svc, name)
-				require.EqualValues(t, 199, drain(t, tag), "memory serves on")
-				result := make(chan error, 1)
-				go func() { _, err := tag.Next(context.Background()); result <- err }()
-				require.ErrorIs(t, <-result, segment.ErrUnavailable)
-			}
-			for _, name := range names {
-				eventually(t, func() bool {
-					clocktest.Pass(100 * time.Millisecond)
-					return status(t, svc, name).LastError != nil && troubled(svc, segment.ErrStore, "")
-				}, "event")
-			}
-			// The tags are still known although passes fail as well.
-			clocktest.Pass(2 * segment.DefaultRefresh)
-			eventually(t, func() bool {
-				clocktest.Pass(100 * time.Millisecond)
-				all := svc.Troubles()
-				return len(all) == 1 && strings.Contains(all[0].Err.Error(), "reading the tags")
-			}, "the store is told once")
+			cold := time.Now()
+			_, err := d.ids(names[0], 100)
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+			require.ErrorIs(t, err, c.is)
+			require.Zero(t, time.Since(cold), "a request is refused at once")
+			require.Len(t, d.Troubles(), 1)
+			require.ErrorIs(t, d.Troubles()[0].Err, c.is)
 
-			up()
+			back()
+			clocktest.Pass(10 * time.Second)
 			for _, name := range names {
-				eventually(t, func() bool {
-					clocktest.Pass(100 * time.Millisecond)
-					return status(t, svc, name).Current.Ready
-				}, "full again without a request")
-				require.GreaterOrEqual(t, next(t, lookup(t, svc, name)), int64(200))
+				require.True(t, d.status(name).Next.Ready, name)
 			}
-			eventually(t, func() bool {
-				clocktest.Pass(100 * time.Millisecond)
-				return len(svc.Troubles()) == 0
-			}, "over")
+			require.Empty(t, d.Troubles())
 		})
 	}
 }
 
-func TestFailsAtOnceWhileBackingOff(t *testing.T) {
+// While the database is away, a name that isn't known is 503, at once, and not 404.
+func TestLookUpsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, fake := segmenttest.NewStore(), fakeClock()
-		store.Set("order", 0, 10)
-		svc := start(t, segment.Config{Store: store, Clock: fake})
-		tag := lookup(t, svc, "order")
-		store.Fail(errDown)
-		result := make(chan error, 1)
-		go func() { _, err := tag.Next(t.Context()); result <- err }()
-		require.ErrorIs(t, <-result, errDown)
-		eventually(t, func() bool {
-			clocktest.Pass(time.Second)
-			return store.Fetches("order") > 12
-		}, "retries go on without requests, at the longest pause")
+		d := newDaemon(t)
+		d.store.Set("order", 0, 10)
+		d.id("order")
+		d.store.Fail(segmenttest.ErrAway)
+		for i := range 1000 {
+			_, err := d.try(fmt.Sprint("invented", i))
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+			require.ErrorIs(t, err, segment.ErrStore)
+			require.NotErrorIs(t, err, segment.ErrUnknownTag)
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Less(t, d.store.Calls(segmenttest.OpFind), 100)
+		require.True(t, d.troubled(segment.ErrStore, ""))
+		d.store.Fail(nil)
+		clocktest.Pass(time.Second)
+		_, err := d.try("invented 7")
+		require.ErrorIs(t, err, segment.ErrUnknownTag)
+		require.Empty(t, d.Troubles())
+	})
+}
+
+// A read-only database goes on finding rows: what it finds doesn't end the outage of the fetches.
+func TestLookUpsDontEndAnOutageOfFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon(t)
+		names := named(d.store, "tag", 200, 10)
+		require.Zero(t, d.each(names))
 		synctest.Wait()
-		asked := fake.Mono()
-		for range 100 {
-			_, err := tag.Next(t.Context())
-			require.ErrorIs(t, err, segment.ErrUnavailable)
-			require.ErrorIs(t, err, errDown)
-		}
-		require.Equal(t, asked, fake.Mono(), "none of them waits")
-	})
-}
-
-// However often an empty tag is asked for, a pause has one attempt at its end.
-func TestAskingSpeedsUpNoRetries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := segmenttest.NewStore()
-		store.Set("order", 0, 10)
-		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
-		tag := lookup(t, svc, "order")
-		store.Fail(errDown)
-		for began := time.Now(); time.Since(began) < time.Minute; {
-			_, err := tag.Next(t.Context())
-			require.ErrorIs(t, err, errDown)
-			clocktest.Pass(10 * time.Millisecond)
-		}
-		require.InDelta(t, 4*60, store.Fetches("order"), 25, "one each 250 ms")
-	})
-}
-
-// A tag that is asked for doesn't sit out the long pause that an outage has
-// come to: it is full again a moment after the database is back.
-func TestAskedForTagIsFullSoonAfterAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, fake := segmenttest.NewStore(), fakeClock()
-		store.Set("a", 0, 100)
-		svc := start(t, segment.Config{Store: store, Clock: fake})
-		store.Fail(errDown)
-		tag := lookup(t, svc, "a")
-		result := make(chan error, 1)
-		go func() { _, err := tag.Next(context.Background()); result <- err }()
-		require.ErrorIs(t, <-result, segment.ErrUnavailable)
-		eventually(t, func() bool { // until the pauses are seconds
-			clocktest.Pass(100 * time.Millisecond)
-			return status(t, svc, "a").Failures >= 12
-		}, "failures")
-		store.Fail(nil)
-		asked := fake.Mono()
-		eventually(t, func() bool {
-			_, err := tag.Next(context.Background())
-			if err == nil {
-				return true
+		d.store.ReadOnly(true)
+		for range 2 { // of all that they have
+			for _, name := range names {
+				_, err := d.ids(name, 100)
+				require.ErrorIs(t, err, segment.ErrReadOnly)
 			}
-			require.ErrorIs(t, err, segment.ErrUnavailable)
-			if fake.Mono()-asked < 300*time.Millisecond {
-				clocktest.Pass(50 * time.Millisecond)
-			}
-			return false
-		}, "an ID")
+		}
+		clocktest.Pass(5 * time.Second)
+		begun := d.store.Calls(segmenttest.OpBegin)
+		for i := range 300 {
+			_, _ = d.try(fmt.Sprint("invented", i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.LessOrEqual(t, d.store.Calls(segmenttest.OpBegin)-begun, 121, "the probes of 30 seconds")
+		require.True(t, d.troubled(segment.ErrStore, ""))
+		d.store.ReadOnly(false)
+		clocktest.Pass(time.Second)
+		require.Zero(t, d.each(names))
 	})
 }
 
-func TestManyTagsDownAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const tags = 2000
-		store, fake := segmenttest.NewStore(), fakeClock()
-		name := func(i int) string { return fmt.Sprintf("tag-%04d", i) }
-		for i := range tags {
-			store.Set(name(i), 0, 10)
-		}
-		svc := start(t, segment.Config{Store: store, Clock: fake})
-		release := store.Hang()
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{}, tags)
-		for _, tag := range svc.Tags() {
-			go func() {
-				_, _ = tag.Next(ctx) // fails: the database is gone
-				done <- struct{}{}
-			}()
-		}
-		eventually(t, func() bool {
-			waiting := 0
-			for _, tag := range svc.Tags() {
-				waiting += tag.Waiting()
+// hanging has fetches of tag hang.
+func hanging(tag string) segmenttest.Hook {
+	return func(ctx context.Context, op segmenttest.Op, tags []string) error {
+		for _, of := range tags {
+			if op == segmenttest.OpBegin && of == tag {
+				<-ctx.Done()
+				return fmt.Errorf("%w: %w", segment.ErrStore, ctx.Err())
 			}
-			return waiting == tags && store.Hung() >= segment.MaxFetchers
-		}, "all wait")
-		require.Equal(t, segment.MaxFetchers, store.Hung(), "the database is not stormed")
-		store.Fail(errDown)
-		release()
-		eventually(t, func() bool {
-			clocktest.Pass(10 * time.Millisecond)
-			for _, tag := range svc.Tags() {
-				if tag.Status().Failures == 0 {
-					return false
-				}
-			}
-			return true
-		}, "all back off")
-		cancel()
-		for range tags {
-			<-done
 		}
-		store.Fail(nil)
-		eventually(t, func() bool {
-			clocktest.Pass(time.Second)
-			for _, tag := range svc.Tags() {
-				if !tag.Status().Current.Ready {
-					return false
-				}
-			}
-			return true
-		}, "all full")
-	})
+		return nil
+	}
 }
 
-func TestHungPassIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, fake, rec := segmenttest.NewStore(), fakeClock(), &recorder{}
-		store.Set("order", 0, 10)
-		release := store.Hang()
-		svc := newService(t, segment.Config{Store: store, Clock: fake, Notify: rec.notify})
-		run(t, svc)
-		eventually(t, func() bool { return store.Hung() == 1 }, "hung")
-		clocktest.Pass(segment.DefaultFetchTimeout)
-		eventually(t, func() bool { return couldNotRead(svc) }, "told")
-		release()
-		eventually(t, func() bool {
-			clocktest.Pass(10 * time.Millisecond)
-			return svc.Loaded()
-		}, "loaded")
-	})
-}
-
-func TestStop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		leaks := goleak.IgnoreCurrent()
-		store, rec := segmenttest.NewStore(), &recorder{}
-		store.Set("hung", 0, 10)
-		store.Set("full", 0, 10)
-		svc := newService(t, segment.Config{Store: store, Notify: rec.notify, Clock: fakeClock()})
-		_, err := svc.Lookup([]byte("full"))
-		require.ErrorIs(t, err, segment.ErrUnavailable)
-		reload(t, svc)
-		_, err = lookup(t, svc, "full").Next(t.Context())
-		require.ErrorIs(t, err, segment.ErrUnavailable, "before Run nothing is waited for")
-		stop := run(t, svc)
-		eventually(t, func() bool { _, err := lookup(t, svc, "full").Next(t.Context()); return err == nil }, "running")
-		eventually(t, func() bool { return status(t, svc, "full").Next.Ready }, "both ranges")
-
-		store.Hang()
-		results, hung := make(chan error, 10), lookup(t, svc, "hung")
-		for range cap(results) {
-			go func() { _, err := hung.Next(context.Background()); results <- err }()
-		}
-		eventually(t, func() bool { return lookup(t, svc, "hung").Waiting() == cap(results) }, "all wait")
-		stop()
-		for range cap(results) {
-			err := <-results
-			require.ErrorIs(t, err, segment.ErrUnavailable)
-			require.NotErrorIs(t, err, context.Canceled)
-		}
-		require.Empty(t, rec.kinds("hung"), "stopping is no failure")
-		require.NoError(t, goleak.Find(leaks))
-
-		next(t, lookup(t, svc, "full")) // what is in memory is still served
-		_, err = lookup(t, svc, "hung").Next(t.Context())
-		require.ErrorIs(t, err, segment.ErrUnavailable)
-		require.Error(t, svc.Run(t.Context()), "a service runs once")
-	})
-}
-
-func TestNotifyMayCallBack(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	var svc *segment.Service
-	told := make(chan segment.Status, 10)
-	svc = newService(t, segment.Config{Store: store, Notify: func(e segment.Event) {
-		if e.Kind == segment.KindTagChanged {
-			_ = svc.Reload(context.Background())
-			told <- lookup(t, svc, e.Tag).Status()
-		}
-	}})
-	run(t, svc)
-	eventually(t, svc.Loaded, "loaded")
-	store.Set("order", 0, 20)
-	next(t, lookup(t, svc, "order"))
-	require.Equal(t, "order", (<-told).Tag)
-}
-
-func TestConfigIsValidated(t *testing.T) {
-	store, marks := segmenttest.NewStore(), segmenttest.NewHighWater()
-	for _, tc := range []struct {
-		name  string
-		cfg   segment.Config
-		wants string
-	}{
-		{"no store", segment.Config{HighWater: marks}, "Store"},
-		{"no marks", segment.Config{Store: store}, "HighWater"},
-		{"wait", segment.Config{Store: store, HighWater: marks, Wait: -1}, "Wait"},
-		{"refresh", segment.Config{Store: store, HighWater: marks, Refresh: -1}, "Refresh"},
-		{"fetch timeout", segment.Config{Store: store, HighWater: marks, FetchTimeout: -1}, "FetchTimeout"},
-		{"max step", segment.Config{Store: store, HighWater: marks, MaxStep: -1}, "MaxStep"},
-		{"reserve", segment.Config{Store: store, HighWater: marks, Reserve: segment.MaxReserve + 1}, "Reserve"},
+// One row that hangs, or that breaks its connection, is no outage.
+func TestOneRowIsNoOutage(t *testing.T) {
+	for name, hook := range map[string]segmenttest.Hook{
+		"hangs":  hanging("bad"),
+		"breaks": failing("bad", segmenttest.ErrAway),
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			_, err := segment.New(tc.cfg)
-			require.ErrorContains(t, err, tc.wants)
+		clocktest.Run(t, name, func(t *testing.T) {
+			d := newDaemon(t)
+			d.store.Set("bad", 0, 10)
+			d.store.Before(hook)
+			for i := range 20 {
+				go func() { _, _ = d.try("bad") }()
+				time.Sleep(10 * time.Millisecond) // what is in one batch with it waits for it
+				names := named(d.store, fmt.Sprintf("tag%d", i), 20, 10)
+				require.Zero(t, d.each(names))
+				time.Sleep(500 * time.Millisecond)
+			}
+			require.Less(t, d.store.Calls(segmenttest.OpBegin), 1000)
+			d.store.Before(nil)
+			clocktest.Pass(5 * time.Second)
+			d.id("bad")
 		})
 	}
 }
 
-// A database that was away at the start is read within a second of its return.
-func TestFirstPassAfterAnOutage(t *testing.T) {
+// The marks can't be read: no name is looked up, and none is unknown.
+func TestMarksCantBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := segmenttest.NewHighWater()
+		broken.Fail(errBoom)
+		d := newDaemon(t, func(d *daemon) { d.marks = broken })
+		d.store.Set("order", 0, 10)
+		for range 100 {
+			_, err := d.try("order")
+			require.ErrorIs(t, err, segment.ErrMark)
+			time.Sleep(50 * time.Millisecond)
+		}
+		require.ErrorIs(t, d.Ready(), segment.ErrMark)
+		require.True(t, d.troubled(segment.ErrMark, ""))
+		require.Zero(t, d.store.Calls(segmenttest.OpFind))
+		broken.Fail(nil)
+		clocktest.Pass(2 * time.Second)
+		require.NoError(t, d.Ready())
+		d.id("order")
+		broken.Fail(errBoom, segmenttest.OpGet)
+		d.store.Set("user", 0, 10)
+		for range 100 {
+			_, err := d.try("user")
+			require.ErrorIs(t, err, segment.ErrMark)
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Less(t, d.store.Calls(segmenttest.OpFind), 30)
+		d.draw("order", 5)
+		broken.Fail(nil)
+		d.served("user", time.Second)
+	})
+}
+
+// The end of Run: what waits is told, what is under way is broken off, and all of it has ended.
+func TestRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon(t, guarded, with(func(c *segment.Config) { c.Wait, c.FetchTimeout = time.Hour, time.Hour }))
+		names := named(d.store, "tag", 300, 100)
+		require.Zero(t, d.each(names[:100]))
+		d.store.Hang()
+		errs := make(chan error, len(names))
+		for _, name := range names {
+			go func() { _, err := d.ids(name, 500); errs <- err }()
+		}
+		synctest.Wait()
+		d.stop()
+		for range names {
+			err := <-errs
+			require.ErrorIs(t, err, segment.ErrUnavailable)
+		}
+		require.Error(t, d.Run(t.Context()), "a service runs once")
+		d.id(names[0]) // from memory
+		_, err := d.try("never")
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		require.Empty(t, d.of("anything"))
+	})
+}
+
+// A service that has not reached its store yet says so.
+func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := segmenttest.NewStore()
-		store.Set("order", 0, 10)
-		store.Fail(errDown)
-		svc := newService(t, segment.Config{Store: store, Clock: fakeClock()})
-		run(t, svc)
-		time.Sleep(25*time.Second + time.Millisecond)
-		store.Fail(nil)
-		_, err := svc.Lookup([]byte("order"))
-		require.ErrorIs(t, err, segment.ErrUnavailable)
-		time.Sleep(time.Second)
-		next(t, lookup(t, svc, "order"))
+		back := store.Hang()
+		d := newDaemon(t, func(d *daemon) { d.store = store })
+		require.ErrorIs(t, d.Ready(), segment.ErrUnavailable)
+		require.True(t, d.troubled(segment.ErrReading, ""))
+		clocktest.Pass(5 * time.Second)
+		require.ErrorIs(t, d.Ready(), segment.ErrLate)
+		require.True(t, d.troubled(segment.ErrUnavailable, ""))
+		back()
+		clocktest.Pass(3 * time.Second)
+		require.NoError(t, d.Ready())
+		require.Empty(t, d.Troubles())
 	})
+	for field, cfg := range map[string]segment.Config{
+		"Store":        {},
+		"Marks":        {Store: segmenttest.NewStore(), HighWater: segmenttest.NewHighWater()},
+		"Wait":         {Store: segmenttest.NewStore(), HighWater: segmenttest.NewHighWater(), Marks: "x", Wait: -1},
+		"FetchTimeout": {Store: segmenttest.NewStore(), HighWater: segmenttest.NewHighWater(), Marks: "x", FetchTimeout: -1},
+	} {
+		_, err := segment.New(cfg)
+		require.ErrorContains(t, err, field)
+	}
+}
+
+// An error has one name in JSON and metrics, the first that it is.
+func TestReasons(t *testing.T) {
+	require.Equal(t, "read_only", segment.ReasonOf(fmt.Errorf("%w: %w", segment.ErrStore, segment.ErrReadOnly), "x"))
+	require.Equal(t, "x", segment.ReasonOf(errors.New("?"), "x"))
+	names := map[string]bool{}
+	for _, r := range segment.Reasons() {
+		require.False(t, names[r.Name])
+		names[r.Name] = true
+		require.Equal(t, r.Name, segment.ReasonOf(fmt.Errorf("of a tag: %w", r.Is), "x"))
+	}
 }

@@ -2,376 +2,276 @@ package segment_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// checker knows every ID that was handed out.
-type checker struct {
-	mu      sync.Mutex
-	seen    map[string]map[int64]string // tag -> ID -> the daemon or client that got it
-	repeats []string
-	count   atomic.Int64
-}
-
-func (c *checker) add(who, tag string, ids ...int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.seen[tag] == nil {
-		c.seen[tag] = make(map[int64]string)
-	}
-	for _, id := range ids {
-		if first, ok := c.seen[tag][id]; ok {
-			c.repeats = append(c.repeats, fmt.Sprintf("%s: %d for %s and %s", tag, id, first, who))
-		}
-		c.seen[tag][id] = who
-	}
-	c.count.Add(int64(len(ids)))
-}
-
-func (c *checker) found() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.repeats
-}
-
-// daemon is a service with a data directory of its own, or one that lacks what the
-// invariants are kept with.
-type daemon struct {
-	name  string
-	store *segmenttest.Store
-	// marks is the data directory: it outlives a crash.
-	marks *segmenttest.HighWater
-	// used has the highest end of a range that the service was about to
-	// use, known to the test regardless of what the service remembers.
-	used *segmenttest.HighWater
-	// guard is nil without a guard; with one it is required, and the daemon's directory
-	// may be lost.
-	guard *segmenttest.Guard
-	// forgetful: marked-before-use is not kept, marks are said to be raised and are not.
-	forgetful bool
-
-	mu   sync.RWMutex
-	svc  *segment.Service
-	stop func()
-}
-
-// boot starts the daemon as after a crash.
-func (d *daemon) boot(tb testing.TB) {
-	tb.Helper()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stop != nil {
-		d.stop()
-	}
-	cfg := segment.Config{
-		Store: d.store, HighWater: recordingMarks{d}, Wait: 5 * time.Millisecond, FetchTimeout: 20 * time.Millisecond,
-		Refresh: 7 * time.Millisecond, MaxStep: 64,
-	}
-	if d.guard != nil {
-		cfg.Guard, cfg.GuardRequired = d.guard, true
-	}
-	svc := newService(tb, cfg)
-	d.svc, d.stop = svc, run(tb, svc)
-}
-
-func (d *daemon) next(tag string, dst []int64) error {
-	d.mu.RLock()
-	svc := d.svc
-	d.mu.RUnlock()
-	t, err := svc.Lookup([]byte(tag))
-	if err != nil {
-		return err
-	}
-	return t.NextN(context.Background(), dst)
-}
-
-// recordingMarks tells the test of each raise, before the service can use it.
-type recordingMarks struct{ d *daemon }
-
-func (m recordingMarks) Marks(ctx context.Context, fn func(string, int64)) error {
-	return m.d.marks.Marks(ctx, fn)
-}
-
-func (m recordingMarks) Raise(ctx context.Context, tag string, high int64) error {
-	if err := m.d.used.Raise(context.Background(), tag, high); err != nil {
-		return err
-	}
-	if m.d.forgetful {
-		return nil
-	}
-	return m.d.marks.Raise(ctx, tag, high)
-}
-
-func (m recordingMarks) Close() error { return nil }
-
-// world is a table and the daemons on it.
+// world is a table, a guard, and daemons on them, to which everything happens that DESIGN's exclusions leave.
 type world struct {
-	tb      testing.TB
-	store   *segmenttest.Store
-	guard   *segmenttest.Guard // nil: none
-	tags    []string
-	daemons []*daemon
-	check   *checker
+	t       testing.TB
 	rng     *rand.Rand
+	mode    string // require, prefer, or none: no guard
+	tags    []string
+	mu      sync.RWMutex
+	daemons []*daemon // mu protects
+	check   checker
 }
 
-func newWorld(tb testing.TB, seed uint64, forgetful bool, guard *segmenttest.Guard) *world {
-	tb.Helper()
-	w := &world{
-		tb: tb, store: segmenttest.NewStore(), guard: guard, tags: []string{"order", "user"},
-		check: &checker{seen: make(map[string]map[int64]string)}, rng: rand.New(rand.NewPCG(seed, 0)),
+func newWorld(t testing.TB, seed uint64, mode string) *world {
+	t.Helper()
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), mode: mode}
+	var options []option
+	if mode != "none" {
+		options = append(options, guarded, with(func(c *segment.Config) { c.GuardRequired = mode == "require" }))
 	}
-	for _, tag := range w.tags {
-		w.store.Set(tag, 0, int64(1+w.rng.IntN(20)))
+	first := newDaemon(t, append(options, func(d *daemon) { d.name = "0" })...)
+	w.daemons = []*daemon{first}
+	for i := range 2 {
+		w.daemons = append(w.daemons, first.beside(func(d *daemon) { d.name = fmt.Sprint(i + 1) }))
 	}
-	for i := range 3 {
-		d := &daemon{
-			name: fmt.Sprintf("daemon-%d", i), store: w.store,
-			marks: segmenttest.NewHighWater(), used: segmenttest.NewHighWater(), forgetful: forgetful,
-		}
-		if guard != nil {
-			d.guard = guard.Beside()
-		}
-		d.boot(tb)
-		w.daemons = append(w.daemons, d)
-	}
+	w.tags = named(first.store, "tag", 4, int64(1+w.rng.IntN(20)))
 	return w
 }
 
-// load asks every daemon for IDs from several goroutines until ctx is done.
+// daemon returns one of the daemons, as it runs now.
+func (w *world) daemon(i int) *daemon {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.daemons[i]
+}
+
+// load asks every daemon for IDs until ctx is done.
 func (w *world) load(ctx context.Context) (wait func()) {
-	var wg sync.WaitGroup
-	for _, d := range w.daemons {
-		for i := range 4 {
-			wg.Go(func() {
-				dst := make([]int64, 1+i*5)
-				for n := 0; ctx.Err() == nil; n++ {
-					tag := w.tags[n%len(w.tags)]
-					if d.next(tag, dst) == nil {
-						w.check.add(d.name, tag, dst...)
+	var all sync.WaitGroup
+	for i := range w.daemons {
+		for j := range 3 {
+			rng := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+			all.Go(func() {
+				for ctx.Err() == nil {
+					d, tag := w.daemon(i), w.tags[rng.IntN(len(w.tags))]
+					if ids, err := d.ids(tag, 1+rng.IntN(20)); err == nil {
+						w.check.add(d.name, tag, ids...)
 					}
-					time.Sleep(200 * time.Microsecond) // the checker keeps every ID
+					time.Sleep(time.Duration(50+rng.IntN(200)) * time.Millisecond)
 				}
 			})
 		}
 	}
-	return wg.Wait
+	return all.Wait
 }
 
-var errChaos = errors.New("chaos")
-
-// disturb does one thing that happens to daemons and databases.
-func (w *world) disturb() {
-	d := w.daemons[w.rng.IntN(len(w.daemons))]
-	pause := func() { time.Sleep(time.Duration(w.rng.IntN(10)) * time.Millisecond) }
-	if w.guard != nil && w.rng.IntN(2) == 0 {
-		w.disturbGuard(d)
-		pause()
-		return
-	}
-	switch w.rng.IntN(8) {
-	case 0:
-		w.store.FailNext(1+w.rng.IntN(8), errChaos)
-	case 1:
-		release := w.store.Hang()
-		pause()
-		release()
-	case 2: // commits, with the replies lost
-		w.store.After(func(context.Context, segmenttest.Op, string) error { return errChaos })
-		pause()
-		w.store.After(nil)
-	case 3:
-		d.marks.FailNext(1+w.rng.IntN(5), errChaos)
-	case 4:
-		d.boot(w.tb)
-	case 5: // crashed with the disk in trouble
-		d.marks.Fail(errChaos)
-		pause()
-		d.boot(w.tb)
-		d.marks.Fail(nil)
-	case 6:
-		tag := w.tags[w.rng.IntN(len(w.tags))]
-		w.store.Edit(tag, func(r *segment.Row) { r.Step = int64(1 + w.rng.IntN(40)) })
-	case 7:
-		w.regress(d)
-	}
-	pause()
+// restart starts a daemon as after a crash.
+func (w *world) restart(i int, options ...option) {
+	next := w.daemon(i).again(options...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.daemons[i] = next
 }
 
-// disturbGuard does one thing that only a guard makes harmless, or that happens to one.
-func (w *world) disturbGuard(d *daemon) {
-	pause := func() { time.Sleep(time.Duration(w.rng.IntN(10)) * time.Millisecond) }
-	switch w.rng.IntN(5) {
-	case 0, 1: // commits are lost, or all of the table
-		w.store.Edit(w.tags[w.rng.IntN(len(w.tags))], func(r *segment.Row) { r.MaxID = w.rng.Int64N(r.MaxID + 1) })
-	case 2: // answers are lost
-		d.guard.After(func(_ context.Context, op segmenttest.Op, _ string) error {
-			if op == segmenttest.OpPut {
-				return errChaos
+// disturb does one thing that happens to daemons, databases and ensembles, and returns what ends it.
+func (w *world) disturb() (over func()) {
+	i := w.rng.IntN(len(w.daemons))
+	d, tag := w.daemon(i), w.tags[w.rng.IntN(len(w.tags))]
+	type hooks = []func(segmenttest.Hook)
+	at := []segmenttest.Op{segmenttest.OpBegin, segmenttest.OpMove, segmenttest.OpCommit, segmenttest.OpWrite, segmenttest.OpRaise}[w.rng.IntN(5)]
+	on := hooks{d.store.Before, d.marks.Before}
+	after := hooks{d.store.After, d.marks.After}
+	if d.guard != nil {
+		on, after = append(on, d.guard.Before), append(after, d.guard.After)
+	}
+	fail := func(err error) segmenttest.Hook {
+		return func(_ context.Context, op segmenttest.Op, _ []string) error {
+			if op == at {
+				return err
 			}
 			return nil
-		})
-		pause()
-		d.guard.After(nil)
-	case 3:
-		d.guard.Break()
-		pause()
-		d.guard.Connect()
-	case 4: // the directory is lost
-		d.mu.Lock()
-		d.stop()
-		d.stop, d.marks = nil, segmenttest.NewHighWater()
-		d.mu.Unlock()
-		d.boot(w.tb)
+		}
 	}
-}
-
-// remembers is the mark that the daemon has after a crash, or would have if it were
-// not forgetful. It may be below what it was about to use: a range with a mark that
-// can't be recorded is not used, and forgotten.
-func (d *daemon) remembers(tag string) int64 {
-	if d.forgetful {
-		return d.used.Mark(tag)
-	}
-	return d.marks.Mark(tag)
-}
-
-// regress sets a tag back for a while, to below what every daemon remembers, so
-// that each of them can tell; a daemon restarts meanwhile. Set back to between
-// two daemons' marks, the lower one can't tell, and no design without a second
-// shared store could.
-func (w *world) regress(d *daemon) {
-	tag := w.tags[w.rng.IntN(len(w.tags))]
-	lowest := w.daemons[0].remembers(tag)
-	for _, other := range w.daemons {
-		lowest = min(lowest, other.remembers(tag))
-	}
-	if lowest == 0 {
-		return
-	}
-	var truth int64
-	w.store.Edit(tag, func(r *segment.Row) {
-		truth = r.MaxID
-		r.MaxID = w.rng.Int64N(lowest)
-	})
-	d.boot(w.tb)
-	time.Sleep(time.Duration(5+w.rng.IntN(20)) * time.Millisecond)
-	w.store.Edit(tag, func(r *segment.Row) { r.MaxID = max(truth, r.MaxID) })
-}
-
-func TestRandomFailuresRepeatNothing(t *testing.T) {
-	randomFailures(t, func() *segmenttest.Guard { return nil })
-}
-
-// With a guard the table may show any value at any time.
-func TestRandomFailuresRepeatNothingWithAGuard(t *testing.T) {
-	randomFailures(t, segmenttest.NewGuard)
-}
-
-func randomFailures(t *testing.T, guard func() *segmenttest.Guard) {
-	t.Helper()
-	steps := 200
-	if testing.Short() {
-		steps = 50
-	}
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, seed, false, guard())
-			ctx, cancel := context.WithCancel(t.Context())
-			wait := w.load(ctx)
-			for range steps {
-				w.disturb()
+	set := func(to hooks, h segmenttest.Hook) (over func()) {
+		for _, hook := range to {
+			hook(h)
+		}
+		return func() {
+			for _, hook := range to {
+				hook(nil)
 			}
-			// The world must have got on meanwhile: a run without an ID
-			// would show nothing.
-			for deadline := time.Now().Add(patience); w.check.count.Load() < 2000; {
-				require.True(t, time.Now().Before(deadline), "only %d IDs", w.check.count.Load())
-				w.disturb()
+		}
+	}
+	none := func() {}
+	faults := []func() func(){
+		func() func() { d.store.Fail(segmenttest.ErrAway); return func() { d.store.Fail(nil) } },
+		func() func() { d.store.ReadOnly(true); return func() { d.store.ReadOnly(false) } },
+		func() func() { return d.store.Hang() },
+		func() func() { return set(on, fail(errBoom)) },
+		func() func() { return set(after, fail(errBoom)) },
+		func() func() {
+			if at != segmenttest.OpCommit && at != segmenttest.OpWrite {
+				return none
 			}
-			cancel()
-			wait()
-			require.Empty(t, w.check.found())
-			w.store.FailNext(0, nil) // what is left of it
-			for _, d := range w.daemons {
-				d.marks.FailNext(0, nil)
-			}
-			for _, d := range w.daemons { // all is well again, and stays unique
-				for _, tag := range w.tags {
-					dst := make([]int64, 100)
-					eventually(t, func() bool { return d.next(tag, dst) == nil }, "served again")
-					w.check.add(d.name, tag, dst...)
+			over := set(on, fail(segmenttest.ErrLate))
+			return func() {
+				over()
+				if d.store.Deliver(); d.guard != nil {
+					d.guard.Deliver()
 				}
 			}
-			require.Empty(t, w.check.found())
-		})
+		},
+		func() func() { d.marks.Fail(errBoom); return func() { d.marks.Fail(nil) } },
+		func() func() { w.restart(i); return none },
+		func() func() { return hold(w.t.(*testing.T), d.store, w.tags[:w.rng.IntN(len(w.tags))]) },
+		func() func() {
+			d.store.Edit(tag, func(r *segment.Row) { r.Step = int64(1 + w.rng.IntN(40)) })
+			return none
+		},
+		func() func() {
+			row, there := d.store.Row(tag)
+			d.store.Remove(tag)
+			return func() {
+				if there {
+					d.store.Set(tag, row.MaxID, row.Step)
+				}
+			}
+		},
 	}
+	if d.guard != nil {
+		faults = append(faults,
+			func() func() { d.guard.Break(); return d.guard.Connect },
+			func() func() { return d.guard.Hang() },
+			func() func() { d.guard.NoRoot(true); return func() { d.guard.NoRoot(false) } },
+			func() func() { d.guard.WriteRoot(); return none },
+			func() func() { d.guard.NoteLoss(); return none },
+			func() func() {
+				table := &segment.Table{Admin: d.store, Guard: d.guard, Marks: d.marks, Patience: time.Second, Service: d.Service}
+				if _, err := table.Delete(context.Background(), tag); err != nil {
+					return none
+				}
+				return func() {
+					for range 100 {
+						if _, err := table.Create(context.Background(), segment.Row{Tag: tag, Step: 5}, nil); err == nil {
+							return
+						}
+						time.Sleep(100 * time.Millisecond)
+					}
+				}
+			})
+	}
+	if w.mode == "require" { // what the marks of a guard that is always asked make harmless
+		faults = append(faults,
+			func() func() {
+				d.store.Edit(tag, func(r *segment.Row) { r.MaxID = w.rng.Int64N(r.MaxID + 1) })
+				return none
+			},
+			func() func() {
+				w.restart(i, func(d *daemon) { d.marks = segmenttest.NewHighWater() })
+				return none
+			},
+			func() func() {
+				if d.guard != nil {
+					w.loseGuard()
+				}
+				return none
+			})
+	}
+	return faults[w.rng.IntN(len(faults))]()
 }
 
-// TestCheckerFindsRepeatsWithoutMarks shows that the test above can fail: the same
-// world, but marks are not recorded before a range is used.
-func TestCheckerFindsRepeatsWithoutMarks(t *testing.T) {
-	w := newWorld(t, 1, true, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	wait := w.load(ctx)
-	defer wait()
-	defer cancel()
-	deadline := time.Now().Add(patience)
-	for len(w.check.found()) == 0 {
-		require.True(t, time.Now().Before(deadline), "the checker is blind")
-		w.regress(w.daemons[w.rng.IntN(len(w.daemons))])
-	}
-}
-
-// TestCheckerFindsRepeatsBelowWhatWasSeen does the same with clients that take what
-// the table gives, as a Java Leaf does.
-func TestCheckerFindsRepeatsBelowWhatWasSeen(t *testing.T) {
-	w := newWorld(t, 1, false, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	wait := w.load(ctx)
-	defer wait()
-	defer cancel()
-	deadline := time.Now().Add(patience)
-	for len(w.check.found()) == 0 {
-		require.True(t, time.Now().Before(deadline), "the checker is blind")
-		r, err := w.store.Fetch(ctx, "order", 1, 0)
-		require.NoError(t, err)
-		for id := r.Lo; id < r.Hi; id++ {
-			w.check.add("plain client", "order", id)
+// loseGuard has the guard lose its data, once a guarded fetch of each tag has left the table whole, and waits until all has been raised.
+func (w *world) loseGuard() {
+	clocktest.Pass(15 * time.Second)
+	for _, tag := range w.tags {
+		if w.drained(tag) != nil {
+			return
 		}
-		w.store.Edit("order", func(r *segment.Row) { r.MaxID = max(0, r.MaxID-2*r.Step) })
 	}
+	w.daemon(0).guard.Wipe()
+	w.daemon(0).guard.NoteLoss()
+	for i := range w.daemons {
+		w.daemon(i).guard.Break()
+		w.daemon(i).guard.Connect()
+	}
+	clocktest.Pass(25 * time.Second)
 }
 
-// TestCheckerFindsRepeatsWithUnconditionalWrites does the same with a guard that lets every write pass.
-func TestCheckerFindsRepeatsWithUnconditionalWrites(t *testing.T) {
-	w := newWorld(t, 1, false, segmenttest.NewGuard())
-	for _, d := range w.daemons {
-		d.guard.Agree()
-		d.store = segmenttest.NewStore() // no row lock keeps them apart
-		for _, tag := range w.tags {
-			d.store.Set(tag, 0, 10)
-		}
-		d.boot(t)
+// drained has daemon 0 fetch for tag.
+func (w *world) drained(tag string) error {
+	d := w.daemon(0)
+	if _, err := d.try(tag); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	wait := w.load(ctx)
-	defer wait()
-	defer cancel()
-	deadline := time.Now().Add(patience)
-	for len(w.check.found()) == 0 {
-		require.True(t, time.Now().Before(deadline), "the checker is blind")
+	synctest.Wait()
+	fetched := d.status(tag).LastFetch
+	for range 100 {
+		if d.status(tag).LastFetch > fetched {
+			return nil
+		}
+		if _, err := d.NextRanges(context.Background(), []byte(tag), max(d.left(tag)/2, 1), nil); err != nil {
+			return err
+		}
 		time.Sleep(time.Millisecond)
 	}
+	return errBoom
+}
+
+// run has so many things happen, and requires that all is well in the end.
+func (w *world) run(things int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := w.load(ctx)
+	for range things {
+		over := w.disturb()
+		time.Sleep(time.Duration(w.rng.IntN(4000)) * time.Millisecond)
+		over()
+		if w.rng.IntN(3) == 0 {
+			time.Sleep(time.Duration(w.rng.IntN(20)) * time.Second)
+		}
+	}
+	last := time.Now()
+	for i := range w.daemons {
+		for _, tag := range w.tags {
+			w.daemon(i).served(tag, 2*time.Minute-time.Since(last))
+		}
+	}
+	cancel()
+	wait()
+}
+
+// No ID twice, and after the last fault all is served again within two minutes.
+func TestRandomWalk(t *testing.T) {
+	seeds := uint64(5)
+	if testing.Short() {
+		seeds = 2
+	}
+	for _, mode := range []string{"require", "prefer", "none"} {
+		for seed := range seeds {
+			clocktest.Run(t, fmt.Sprint(mode, seed), func(t *testing.T) {
+				w := newWorld(t, seed, mode)
+				w.run(60)
+				require.Empty(t, w.check.twice)
+				require.Greater(t, len(w.check.seen), 5000)
+			})
+		}
+	}
+}
+
+// The walk finds repeats where a table loses commits and no guard knows of it.
+func TestRandomWalkFindsRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for seed := uint64(0); ; seed++ {
+			require.Less(t, seed, uint64(10), "the checker is blind")
+			w := newWorld(t, seed, "none")
+			w.mode = "require"
+			if w.run(20); len(w.check.twice) > 0 {
+				return
+			}
+		}
+	})
 }

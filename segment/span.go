@@ -28,7 +28,7 @@ type span struct {
 	_      [cacheLine - 8]byte
 }
 
-// newSpan returns [lo, hi) as a span, nothing of it used. It is valid: checkRange.
+// newSpan returns [lo, hi) as a span, nothing of it used. Reserve sees to it that it is valid.
 func newSpan(lo, hi int64) *span {
 	size := uint64(hi - lo) //nolint:gosec // 0 <= lo < hi
 	return &span{lo: lo, size: size, refill: (size - 1) / refillDivisor}
@@ -41,14 +41,6 @@ func (s *span) exhausted() bool { return !s.has(1) }
 func (s *span) has(n int) bool {
 	used := s.used.Load()
 	return used < s.size && s.size-used >= uint64(n) //nolint:gosec // n > 0
-}
-
-// take is run, unless fewer than least seem to be left: then it takes none.
-func (s *span) take(most, least int) (first int64, n int, refill bool) {
-	if !s.has(least) {
-		return 0, 0, false
-	}
-	return s.run(most)
 }
 
 // run takes up to most IDs, 1 at least, that no other caller gets: first and those that

@@ -1,12 +1,75 @@
 package segment
 
 import (
-	"errors"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leafd/leafd/clock"
 )
+
+const (
+	// rateEvery is how often a rate changes at most, and rateOver the time constant of its average: what was
+	// issued that long ago counts 1/e of what is issued now. An average never comes down to 0 by
+	// itself: below rateLeast, in IDs a second, it is 0.
+	rateEvery, rateOver, rateLeast = time.Second, 30 * time.Second, 0.001
+)
+
+// use is how many IDs of a tag were taken. It keeps:
+//
+//  1. The hot path counts nothing. What was handed out of a range stands in
+//     the range: how far it is used. A range that is replaced has no offset
+//     left, and one that is dropped is closed first, so that both are added
+//     up exactly once, whole.
+//  2. An ID counts once it is taken, also for a batch that then failed: no other
+//     caller gets it. So the count never falls; to a collector that would be a restart. It outlives
+//     the deletion of its tag, in Service.former.
+//
+// Service.mu protects it.
+type use struct {
+	taken int64 // IDs of the ranges before the current one
+
+	rate      float64 // IDs a second
+	sampled   int64   // IDs taken when the rate was last reckoned
+	sampledAt time.Duration
+}
+
+// takenLocked is how many IDs were taken under the name of the tag.
+func (t *Tag) takenLocked() int64 {
+	n := t.taken
+	if s := t.live.Load(); s != nil {
+		n += s.taken()
+	}
+	return n
+}
+
+// replaceLocked makes next the current range. The one before is exhausted.
+func (t *Tag) replaceLocked(next *span) {
+	if s := t.live.Load(); s != nil {
+		t.taken += s.taken()
+	}
+	t.live.Store(next)
+}
+
+// rateLocked moves the average on to now, and returns it.
+func (t *Tag) rateLocked() float64 {
+	taken, now := t.takenLocked(), t.svc.clock.Mono()
+	past := now - t.sampledAt
+	if past < rateEvery {
+		return t.rate
+	}
+	present := float64(taken-t.sampled) / past.Seconds()
+	if t.rate == 0 { // no climbing from there
+		t.rate = present
+	}
+	t.rate += (present - t.rate) * -math.Expm1(-past.Seconds()/rateOver.Seconds())
+	if t.rate < rateLeast {
+		t.rate = 0
+	}
+	t.sampled, t.sampledAt = taken, now
+	return t.rate
+}
 
 // Status is the state of one tag in a daemon. Numbers that may exceed 2^53 are
 // strings in JSON.
@@ -14,27 +77,26 @@ type Status struct {
 	Tag       string       `json:"tag"`
 	TableStep int64        `json:"table_step,string"` // the row's step, as last read
 	Step      int64        `json:"step,string"`       // of the last fetch; TableStep before the first
-	High      int64        `json:"high,string"`       // the highest value seen in the row
-	Used      bool         `json:"-"`                 // a range was fetched, or tried for
-	Current   SpanStatus   `json:"current,omitzero"`  // nil while there is none
-	Next      SpanStatus   `json:"next,omitzero"`     // nil while it isn't fetched
+	High      int64        `json:"high,string"`       // no ID at or above it was used, as far as this daemon knows
+	Current   SpanStatus   `json:"current,omitzero"`  // zero while there is none
+	Next      SpanStatus   `json:"next,omitzero"`     // zero while it isn't fetched
 	Fetching  bool         `json:"fetching"`          // a fetch is under way or due
 	LastFetch clock.Millis `json:"fetched,omitempty"` // ms; when the last range came
 	// FetchedBy is the node that took the tag's last range, as far as this daemon knows by its own
 	// fetches. Without ZooKeeper nothing tells, and after another daemon's fetch
-	// that was seen in the table `leafd segment list --zk` does.
+	// `leafd segment list --zk` does.
 	FetchedBy string       `json:"fetched_by,omitempty"`
 	FetchedAt clock.Millis `json:"fetched_at,omitempty"` // ms; when it did
 	Failures  int          `json:"failures"`             // fetches failed in a row
 	LastError error        `json:"-"`                    // of the last attempt; its text is the driver's
-	Failing   string       `json:"failing,omitempty"`    // how: regressed, bad_row, read_only, no_row, unavailable
+	Failing   string       `json:"failing,omitempty"`    // how: a name of Reasons, or unavailable
 
-	// Issued is how many IDs were handed out since this process started, also before the row
-	// was removed and came back, and for batches that then failed. It never falls.
+	// Issued is how many IDs were handed out since this process started, also before the tag
+	// was deleted and made again, and for batches that then failed. It never falls.
 	Issued int64   `json:"issued,string"`
-	Rate   float64 `json:"rate"` // IDs a second at present; 0 until measured, and while unused
+	Rate   float64 `json:"rate"` // IDs a second, of late, each time that it is asked for; 0 while unused
 	// Remaining is how many seconds the IDs in memory last at Rate; 0 when none is
-	// left, nil while none is issued and for a tag that was never used.
+	// left, nil while none is issued.
 	Remaining *float64 `json:"remaining_s,omitempty"`
 }
 
@@ -49,112 +111,63 @@ type SpanStatus struct {
 // Size returns how many IDs the whole range has.
 func (s SpanStatus) Size() int64 { return s.Hi - s.Lo }
 
-// Reason is an error of a fetch that has a name in JSON and metrics.
-type Reason struct {
-	Name string
-	Is   error
-}
-
-// Reasons are all errors of a fetch that have a name.
-func Reasons() []Reason {
-	return []Reason{{"regressed", ErrRegressed}, {"bad_row", ErrBadRow}, {"read_only", ErrReadOnly}, {"no_row", ErrRowMissing}}
-}
-
-// ReasonOf names err without showing it, by the first of Reasons that it is, or as other.
-func ReasonOf(err error, other string) string {
-	for _, r := range Reasons() {
-		if errors.Is(err, r.Is) {
-			return r.Name
-		}
-	}
-	return other
-}
-
-// Status returns the state of every tag, ordered by name.
-func (s *Service) Status() []Status {
-	tags := s.Tags()
-	all := make([]Status, len(tags))
-	for i, t := range tags {
-		all[i] = t.Status()
-	}
-	return all
-}
-
-// Used calls yield with the state of every tag that was ever used, in no
-// particular order, until yield returns false. It costs nothing for the others,
-// and no lock is held while yield runs.
+// Used calls yield with the state of every tag in memory, in no
+// particular order, until yield returns false. No lock is held while yield runs.
 func (s *Service) Used(yield func(Status) bool) {
-	for _, t := range s.inUse.all() {
-		if st, there := t.statusIfThere(); there && !yield(st) {
+	for _, t := range s.tags.all() {
+		if !yield(t.Status()) {
 			return
 		}
 	}
 }
 
-// Tags returns the tags, ordered by name.
-func (s *Service) Tags() []*Tag {
-	tags := s.tags.Load()
-	if tags == nil {
-		return nil
+// Page returns up to limit tags in memory, ordered by name, whose names come after the name after and contain part, in
+// whichever case; and how many more follow.
+func (s *Service) Page(after, part string, limit int) (page []*Tag, more int) {
+	part = strings.ToLower(part)
+	first := func(page []*Tag) []*Tag {
+		slices.SortFunc(page, func(a, b *Tag) int { return strings.Compare(a.name, b.name) })
+		return page[:min(len(page), limit)]
 	}
-	all := make([]*Tag, 0, len(*tags))
-	for _, t := range *tags {
-		all = append(all, t)
+	for _, t := range s.tags.all() {
+		if t.name > after && (part == "" || strings.Contains(strings.ToLower(t.name), part)) {
+			more++
+			if page = append(page, t); len(page) >= 8*max(limit, 1) {
+				page = first(page)
+			}
+		}
 	}
-	slices.SortFunc(all, func(a, b *Tag) int { return strings.Compare(a.name, b.name) })
-	return all
+	page = first(page)
+	return page, more - len(page)
 }
 
-// Len returns how many tags there are.
-func (s *Service) Len() int {
-	tags := s.tags.Load()
-	if tags == nil {
-		return 0
-	}
-	return len(*tags)
-}
+// Len returns how many tags are in memory.
+func (s *Service) Len() int { return int(s.tags.count.Load()) }
 
 // Status returns the tag's state.
 func (t *Tag) Status() Status {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.statusLocked()
-}
-
-// statusIfThere is Status, and whether the tag is there still.
-func (t *Tag) statusIfThere() (st Status, there bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.gone {
-		return Status{}, false
+	t.svc.mu.Lock()
+	defer t.svc.mu.Unlock()
+	st := Status{
+		Tag: t.name, TableStep: t.policy.table, Step: t.policy.current(), High: t.floor, Current: statusOf(t.live.Load()), Next: statusOf(t.next),
+		Fetching: t.state != stateIdle, LastFetch: t.lastFetch, Issued: t.takenLocked(), Failures: t.failures, LastError: t.err,
 	}
-	return t.statusLocked(), true
-}
-
-func (t *Tag) statusLocked() Status {
-	st := Status{Tag: t.name, TableStep: t.step, Step: t.step, High: t.floorLocked(), Current: statusOf(t.live.Load())}
-	if c := t.counters; c != nil {
-		if st.Issued = t.takenLocked(); !t.gone {
-			st.Rate = c.rate
-		}
+	if !t.gone {
+		st.Rate = t.rateLocked()
 	}
-	b := t.buf
-	if b == nil {
-		return st
-	}
-	st.Used = true
-	if b.policy.known > 0 {
-		st.Step = b.policy.current()
-	}
-	st.Next = statusOf(b.next)
 	st.Remaining = remaining(st.Current.left()+st.Next.left(), st.Rate)
-	st.Fetching = b.state != stateIdle
-	st.LastFetch = b.lastFetch
-	if m := b.taken; m.High >= st.High && NodeOf(m.By) != "" {
-		st.FetchedBy, st.FetchedAt = NodeOf(m.By), clock.Millis(m.Written.UnixMilli())
+	if t.last.high >= st.High && t.last.node != "" {
+		st.FetchedBy, st.FetchedAt = t.last.node, clock.Millis(t.last.at)
 	}
-	if st.Failures, st.LastError = b.failures, b.err; b.err != nil {
-		st.Failing = ReasonOf(b.err, "unavailable")
+	switch {
+	case t.missing != nil:
+		st.LastError = t.missing
+	case st.LastError == nil && t.state != stateIdle: // it wants a range, and none can come
+		st.LastError = t.svc.outageLocked()
+	}
+	if st.LastError != nil {
+		st.Failures = max(st.Failures, 1)
+		st.Failing = ReasonOf(st.LastError, "unavailable")
 	}
 	return st
 }

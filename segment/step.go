@@ -1,9 +1,6 @@
 package segment
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 const (
 	// fetchesAhead is how many times what waits a fetch asks for.
@@ -12,6 +9,8 @@ const (
 	// lasted less than the one doubles the step, one above the other halves it.
 	shortSegment = 15 * time.Minute
 	longSegment  = 30 * time.Minute
+	// usualStep bounds the step of a tag that uses less than it in longSegment, and mostStep any.
+	usualStep, mostStep = 1_000_000, 100_000_000
 )
 
 // stepPolicy finds how many IDs a tag's next fetch asks for:
@@ -24,54 +23,49 @@ const (
 //     begins. They have gathered while the fetch before was under way, so that this is
 //     what several fetches' time uses: the range outlasts the next fetch, and from
 //     then on the step grows faster than the demand.
-//  3. No more than Config.MaxStep, or the table's own step where that is larger.
+//  3. No more than usualStep, or what longSegment uses at the rate at which IDs were taken since the last range was
+//     published where that is larger, mostStep at most; or the table's own step where that is larger.
 //  4. Asking alone uses no ID: a request that gave up, or was cancelled, no longer
 //     counts, and what was fetched for it serves the next ones. One that can't be had
 //     whole leaves what is there (Tag.await).
-//  5. Config.Reserve is how many more steps each range has: it lasts as many times
-//     longer, and the rules above go by one step of it. Where so many pass the end of
-//     int64 it has one.
 type stepPolicy struct {
-	steps int64         // in a range: Config.Reserve and one
-	table int64         // the table's own step, as last seen
-	grown int64         // the step beyond the table's own; 0 while that is followed
-	known int           // ranges fetched, counted up to 2
-	since time.Duration // when the last range was published
+	table int64  // the table's own step, as last seen
+	grown int64  // the step beyond the table's own; 0 while that is followed
+	known int    // ranges fetched, counted up to 2
+	size  int64  // of the last range
+	since moment // when it was published
 }
 
-// want is how many IDs to ask for while requests lack waiting: 1 stands for the
-// table's own step, which the store never goes below.
-func (p *stepPolicy) want(asked time.Duration, waiting int64, cfg *Config) int64 {
-	limit := max(cfg.MaxStep, p.table)
-	step := max(p.table, p.grown, 1)
+// moment is a time, and how many IDs were taken by then.
+type moment struct {
+	at    time.Duration
+	taken int64
+}
+
+// want is how many IDs to ask for while requests lack waiting. asked is when the range was first wanted.
+func (p *stepPolicy) want(asked moment, waiting int64) int64 {
+	step, limit := max(p.table, p.grown, 1), max(usualStep, p.table)
 	// A range lasts from its publication until the next one is asked for.
-	switch lasted := (asked - p.since) / time.Duration(p.steps); {
-	case p.known < 2:
-	case lasted < shortSegment:
-		step += min(step, limit-step)
-	case lasted > longSegment:
-		step /= 2
+	if lasted := asked.at - p.since.at; p.known == 2 {
+		used := float64(asked.taken-p.since.taken) / max(lasted, time.Millisecond).Seconds() * longSegment.Seconds()
+		limit = max(limit, int64(min(used, mostStep)))
+		switch {
+		case lasted < shortSegment:
+			step += min(step, max(limit-step, 0))
+		case lasted > longSegment:
+			step /= 2
+		}
 	}
-	step = min(max(step, fetchesAhead*waiting), limit)
-	switch whole := max(step, p.table); {
-	case p.steps > 1 && whole <= math.MaxInt64/p.steps:
-		return whole * p.steps
-	case step <= p.table:
-		return 1
-	default:
-		return step
-	}
+	return max(p.table, min(max(step, fetchesAhead*waiting), limit))
 }
 
-// note takes in the range that was published at now.
-func (p *stepPolicy) note(r Range, now time.Duration) {
-	p.table = r.Step
-	p.grown = 0
-	if size := (r.Hi - r.Lo) / p.steps; size > r.Step {
-		p.grown = size
+// note takes in the range that was published at now, from a row with the step table.
+func (p *stepPolicy) note(r Range, table int64, now moment) {
+	p.table, p.grown, p.size, p.since = table, 0, r.Hi-r.Lo, now
+	if p.size > table {
+		p.grown = p.size
 	}
 	p.known = min(p.known+1, 2)
-	p.since = now
 }
 
 // current is the step in force.

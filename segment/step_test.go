@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,262 +19,281 @@ import (
 
 // toNextFetch uses IDs up to the refill mark of the range after the current
 // one and returns the size of the range that this made the tag fetch.
-func toNextFetch(t *testing.T, tag *segment.Tag) int64 {
-	t.Helper()
-	st := tag.Status()
-	left, size := st.Current.Hi-st.Current.Position, st.Next.Hi-st.Next.Lo
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, left)))
-	require.NoError(t, tag.NextN(t.Context(), make([]int64, (size-1)/10+1)))
+func (d *daemon) toNextFetch(tag string) int64 {
+	d.t.Helper()
+	st := d.status(tag)
+	d.draw(tag, int(st.Current.Hi-st.Current.Position))
+	d.draw(tag, int((st.Next.Size()-1)/10+1))
 	synctest.Wait()
-	now := tag.Status()
-	require.Equal(t, st.Next.Lo, now.Current.Lo)
-	require.True(t, now.Next.Ready && !now.Fetching)
-	return now.Next.Hi - now.Next.Lo
+	now := d.status(tag)
+	require.Equal(d.t, st.Next.Lo, now.Current.Lo)
+	require.True(d.t, now.Next.Ready && !now.Fetching)
+	return now.Next.Size()
 }
 
 func TestDynamicStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const short, middle, long = 14 * time.Minute, 20 * time.Minute, 31 * time.Minute
-		store, fake := segmenttest.NewStore(), fakeClock()
-		store.Set("order", 0, 100)
-		svc := start(t, segment.Config{
-			Store: store, HighWater: segmenttest.NewHighWater(), Clock: fake, MaxStep: 1000, Refresh: 1000 * time.Hour,
-		})
-		tag := lookup(t, svc, "order")
-		require.NoError(t, tag.NextN(t.Context(), make([]int64, 10)))
+		d := newDaemon(t)
+		d.store.Set("order", 0, 100_000)
+		d.draw("order", 10_000)
 		synctest.Wait()
-		require.True(t, tag.Status().Next.Ready)
-		require.EqualValues(t, 100, tag.Status().Next.Hi-tag.Status().Next.Lo, "the second fetch is too early to tell anything")
-
+		require.EqualValues(t, 100_000, d.status("order").Next.Size(), "the second fetch is too early to tell anything")
 		for i, step := range []struct {
-			lasted time.Duration
-			table  int64
-			want   int64
+			lasted      time.Duration
+			table, want int64
 		}{
-			{short, 100, 200},
-			{short, 100, 400},
-			{middle, 100, 400},
-			{15 * time.Minute, 100, 400}, // neither shorter …
-			{30 * time.Minute, 100, 400}, // … nor longer
-			{15*time.Minute - 1, 100, 800},
-			{short, 100, 1000}, // MaxStep
-			{short, 100, 1000},
-			{30*time.Minute + 1, 100, 500},
-			{long, 100, 250},
-			{long, 100, 125},
-			{long, 100, 100}, // the table's own
-			{long, 100, 100},
-			{middle, 300, 300},   // follows the table …
-			{middle, 30, 30},     // … both ways
-			{short, 30, 60},      //
-			{middle, 5000, 5000}, // a table step over MaxStep is kept
-			{short, 5000, 5000},
+			{short, 100_000, 200_000},
+			{short, 100_000, 400_000},
+			{middle, 100_000, 400_000},
+			{15 * time.Minute, 100_000, 400_000}, // neither shorter …
+			{30 * time.Minute, 100_000, 400_000}, // … nor longer
+			{15*time.Minute - 1, 100_000, 800_000},
+			{short, 100_000, 1_000_000}, // more than 30 minutes use
+			{middle, 100_000, 1_000_000},
+			{30*time.Minute + 1, 100_000, 500_000},
+			{long, 100_000, 250_000},
+			{long, 100_000, 125_000},
+			{long, 100_000, 100_000}, // the table's own
+			{long, 100_000, 100_000},
+			{middle, 300_000, 300_000},     // follows the table …
+			{middle, 30_000, 30_000},       // … both ways
+			{short, 30_000, 60_000},        //
+			{middle, 5_000_000, 5_000_000}, // a table step over the limit is kept
 		} {
-			row, _ := store.Row("order")
-			store.Set("order", row.MaxID, step.table)
+			row, _ := d.store.Row("order")
+			d.store.Set("order", row.MaxID, step.table)
 			clocktest.Pass(step.lasted)
-			require.Equal(t, step.want, toNextFetch(t, tag), "fetch %d", i)
-			st := tag.Status()
-			require.Equal(t, step.want, st.Step)
-			require.Equal(t, step.table, st.TableStep)
-			require.Equal(t, fake.Millis(), st.LastFetch)
+			require.Equal(t, step.want, d.toNextFetch("order"), "fetch %d", i)
+			st := d.status("order")
+			require.Equal(t, []int64{step.want, step.table}, []int64{st.Step, st.TableStep})
+			require.Equal(t, d.clock.Millis(), st.LastFetch)
 		}
 	})
 }
 
-// TestStepEndsAtAMillion: the limit of a service with none in its Config.
-func TestStepEndsAtAMillion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := segmenttest.NewStore()
-		store.Set("order", 0, 300_000)
-		svc := start(t, segment.Config{Store: store, Clock: fakeClock()})
-		tag := lookup(t, svc, "order")
-		require.NoError(t, tag.NextN(t.Context(), make([]int64, 30_000)))
-		synctest.Wait()
-		require.True(t, tag.Status().Next.Ready)
-		for _, want := range []int64{600_000, 1_000_000, 1_000_000} {
-			require.Equal(t, want, toNextFetch(t, tag))
-		}
-	})
+// Ranges that last 15 minutes at 20,000 IDs a second; a tag that is used less has a million at most, any 10^8.
+func TestRangesAtARate(t *testing.T) {
+	for rate, most := range map[int]int64{20_000: 36_000_000, 100: 1_000_000, 1_000_000: 100_000_000} {
+		clocktest.Run(t, fmt.Sprint(rate), func(t *testing.T) {
+			d := newDaemon(t)
+			d.store.Set("order", 0, 1000)
+			var largest int64
+			for range 4 * 3600 / 10 {
+				d.draw("order", 10*rate)
+				time.Sleep(10 * time.Second)
+				largest = max(largest, d.status("order").Current.Size())
+			}
+			require.LessOrEqual(t, largest, most)
+			if rate == 20_000 {
+				require.GreaterOrEqual(t, largest, int64(rate*15*60))
+			}
+			if rate == 1_000_000 {
+				require.Equal(t, most, largest)
+			}
+		})
+	}
 }
 
-// TestOutageIsNotALongSegment: the time that the database is gone says nothing
-// about the demand.
+// The time that the database is gone says nothing about the demand.
 func TestOutageIsNotALongSegment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, fake := segmenttest.NewStore(), fakeClock()
-		store.Set("order", 0, 100)
-		svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
-		tag := lookup(t, svc, "order")
-		require.NoError(t, tag.NextN(t.Context(), make([]int64, 10)))
+		d := newDaemon(t)
+		d.store.Set("order", 0, 100)
+		d.id("order")
+		d.draw("order", 20)
 		synctest.Wait()
-		require.True(t, tag.Status().Next.Ready)
 		clocktest.Pass(time.Minute)
-		store.Fail(errDown)
-		require.NoError(t, tag.NextN(t.Context(), make([]int64, 110)))
-		eventually(t, func() bool { return tag.Status().Failures > 0 }, "failed")
+		d.store.Fail(segmenttest.ErrAway)
+		d.draw("order", 100)
 		clocktest.Pass(time.Hour)
-		store.Fail(nil)
-		eventually(t, func() bool {
-			clocktest.Pass(time.Second)
-			return tag.Status().Next.Ready
-		}, "fetched")
-		require.EqualValues(t, 200, tag.Status().Next.Hi-tag.Status().Next.Lo)
+		d.store.Fail(nil)
+		clocktest.Pass(time.Minute + time.Second)
+		require.EqualValues(t, 200, d.status("order").Next.Size())
 	})
-}
-
-func TestTableStepNearTheEndOfInt64(t *testing.T) {
-	store := segmenttest.NewStore()
-	const step = math.MaxInt64 / 4
-	store.Set("order", 0, step)
-	svc := start(t, segment.Config{Store: store})
-	tag := lookup(t, svc, "order")
-	require.Zero(t, next(t, tag))
-	require.EqualValues(t, step, tag.Status().Current.Hi)
-	store.Set("whole", 0, math.MaxInt64)
-	reload(t, svc)
-	tag = lookup(t, svc, "whole")
-	dst := make([]int64, 1000)
-	require.NoError(t, tag.NextN(t.Context(), dst))
-	require.EqualValues(t, 999, dst[999])
-	require.EqualValues(t, math.MaxInt64, tag.Status().Current.Hi)
 }
 
 // A fetch asks for what waits when it begins, several times
 // over, within the limit, and for nothing that is no longer wanted.
 func TestFetchAsksForWhatWaits(t *testing.T) {
 	for name, tc := range map[string]struct {
-		step, maxStep int64
-		callers, n    int
-		giveUp        bool
-		want          int64
+		step       int64
+		callers, n int
+		giveUp     bool
+		want       int64
 	}{
-		"one for one":                {100, 0, 1, 1, false, 100},
-		"one for many":               {100, 0, 1, 1000, false, 4000},
-		"many":                       {100, 0, 20, 1000, false, 80_000},
-		"given up":                   {100, 0, 20, 1000, true, 100},
-		"the limit":                  {100, 5000, 20, 1000, false, 5000},
-		"the limit of the table":     {100, 10, 20, 1000, false, 100},
-		"the limit when none is set": {100, 0, 300, 1000, false, 1_000_000},
-		"near the end of int64":      {math.MaxInt64 / 3, 0, 20, 1000, false, math.MaxInt64 / 3},
+		"one for one":            {100, 1, 1, false, 100},
+		"one for many":           {100, 1, 1000, false, 4000},
+		"many":                   {100, 20, 1000, false, 80_000},
+		"given up":               {100, 20, 1000, true, 100},
+		"the limit":              {100, 300, 1000, false, 1_000_000},
+		"the limit of the table": {2_000_000, 300, 10_000, false, 2_000_000},
+		"near the end of int64":  {math.MaxInt64 / 3, 20, 1000, false, math.MaxInt64 / 3},
 	} {
 		clocktest.Run(t, name, func(t *testing.T) {
-			store := segmenttest.NewStore()
-			store.Set("order", 0, tc.step)
-			for i := range segment.MaxFetchers {
-				store.Set(fmt.Sprint(i), 0, 1)
+			d := newDaemon(t, with(func(c *segment.Config) { c.FetchTimeout = time.Hour }))
+			d.store.Set("order", 0, tc.step)
+			_, err := d.Find(t.Context(), []byte("order"))
+			require.NoError(t, err)
+			busy := named(d.store, "busy", 8, 10)
+			release := d.store.Hang(segmenttest.OpBegin)
+			var all sync.WaitGroup
+			for _, name := range busy { // every fetcher has one
+				all.Go(func() { _, _ = d.try(name) })
+				synctest.Wait()
 			}
-			var sizes []int64
-			store.After(func(_ context.Context, op segmenttest.Op, tag string) error {
-				if row, _ := store.Row(tag); op == segmenttest.OpFetch && tag == "order" {
-					sizes = append(sizes, row.MaxID)
+			ctx, cancel := context.WithCancel(t.Context())
+			for range tc.callers {
+				all.Go(func() { _, _ = d.NextRanges(ctx, []byte("order"), tc.n, nil) })
+			}
+			synctest.Wait()
+			if tc.giveUp {
+				cancel()
+				synctest.Wait()
+			}
+			var first atomic.Int64
+			d.store.After(func(_ context.Context, op segmenttest.Op, _ []string) error {
+				if row, _ := d.store.Row("order"); op == segmenttest.OpCommit {
+					first.CompareAndSwap(0, row.MaxID)
 				}
 				return nil
 			})
-			svc := newService(t, segment.Config{Store: store, Clock: fakeClock(), MaxStep: tc.maxStep})
-			stop := run(t, svc)
-			eventually(t, svc.Loaded, "tags read")
-			tag := lookup(t, svc, "order")
-
-			release := store.Hang() // every fetcher has a tag, and that of order asks for nothing yet
-			var busy sync.WaitGroup
-			for i := range segment.MaxFetchers {
-				other := lookup(t, svc, fmt.Sprint(i))
-				busy.Go(func() {
-					if _, err := other.Next(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			eventually(t, func() bool { return store.Hung() == segment.MaxFetchers }, "all fetchers busy")
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			results := make(chan error, tc.callers)
-			for range tc.callers {
-				go func() { results <- tag.NextN(ctx, make([]int64, tc.n)) }()
-			}
-			eventually(t, func() bool { return tag.Waiting() == tc.callers*tc.n }, "all wait")
-			if tc.giveUp {
-				cancel()
-				eventually(t, func() bool { return tag.Waiting() == 0 }, "nobody waits")
-			}
 			release()
-			busy.Wait()
-			for range tc.callers {
-				if err := <-results; tc.giveUp {
-					require.ErrorIs(t, err, context.Canceled)
-				} else {
-					require.NoError(t, err)
-				}
-			}
-			eventually(t, func() bool { return tag.Status().Current.Hi > 0 }, "the range")
-			stop()
-			require.Equal(t, tc.want, sizes[0])
+			all.Wait()
+			synctest.Wait()
+			require.Equal(t, tc.want, first.Load())
+			cancel()
 		})
 	}
 }
 
 // A step that lasts no longer than a fetch takes grows past the demand within a few
 // fetches: a request that waits gets its IDs from the fetch under way or the next one.
-func TestNobodyIsRefusedForALargeDemand(t *testing.T) {
+func TestNoneIsRefusedForALargeDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const took, callers, n = 200 * time.Millisecond, 20, 1000
-		store, fake := segmenttest.NewStore(), fakeClock()
-		store.Set("order", 0, 100)
-		slowFetches(store, took)
-		svc := start(t, segment.Config{Store: store, Clock: fake, Refresh: 1000 * time.Hour})
-		tag := lookup(t, svc, "order")
-		var seen sync.Map
-		for round := range 10 {
-			results := make(chan error, callers)
-			for range callers {
-				go func() {
-					ids := make([]int64, n)
-					err := tag.NextN(context.Background(), ids)
-					for _, id := range ids {
-						if _, twice := seen.LoadOrStore(id, true); twice && err == nil {
-							err = fmt.Errorf("%d twice", id)
-						}
-					}
-					results <- err
-				}()
+		d := newDaemon(t)
+		d.store.Set("order", 0, 100)
+		d.store.Delay(200*time.Millisecond, segmenttest.OpBegin)
+		var check checker
+		for range 10 {
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					ids, err := d.ids("order", 1000)
+					require.NoError(t, err)
+					check.add("x", "order", ids...)
+				})
 			}
-			for range callers {
-				require.NoError(t, <-results, "round %d", round)
-			}
+			all.Wait()
 		}
+		require.Empty(t, check.twice)
 	})
 }
 
-// Each range has so many more steps, and lasts as many times longer.
-func TestReserve(t *testing.T) {
+// Rate is an average of 30 seconds, reckoned when it is asked for; Issued never falls, not where a batch fails or a tag is deleted.
+func TestFigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, fake := segmenttest.NewStore(), fakeClock()
-		store.Set("order", 0, 100)
-		store.Set("end", 0, math.MaxInt64/4)
-		svc := start(t, segment.Config{Store: store, Clock: fake, MaxStep: 250, Reserve: 4, Refresh: 1000 * time.Hour})
-		tag := lookup(t, svc, "order")
-		require.Zero(t, next(t, tag))
-		require.EqualValues(t, 500, tag.Status().Current.Hi)
-		require.NoError(t, tag.NextN(t.Context(), make([]int64, 50)))
-		synctest.Wait()
-		require.True(t, tag.Status().Next.Ready)
-		for _, step := range []struct {
-			lasted time.Duration
-			want   int64
-		}{
-			{14 * time.Minute, 200},
-			{20 * time.Minute, 200},
-			{14 * time.Minute, 250}, // MaxStep
-			{31 * time.Minute, 125},
-			{31 * time.Minute, 100}, // the table's own
-		} {
-			clocktest.Pass(5 * step.lasted)
-			require.Equal(t, 5*step.want, toNextFetch(t, tag))
-			require.Equal(t, step.want, tag.Status().Step)
+		d := newDaemon(t)
+		d.store.Set("order", 0, 1_000_000)
+		pass := func(n, seconds int) (st segment.Status) {
+			for range seconds {
+				d.draw("order", n)
+				time.Sleep(time.Second)
+				st = d.status("order")
+			}
+			return st
 		}
-		end := lookup(t, svc, "end")
-		require.Zero(t, next(t, end))
-		require.EqualValues(t, math.MaxInt64/4, end.Status().Current.Hi, "one step where so many don't fit")
+		st := pass(100, 1)
+		require.InDelta(t, 100, st.Rate, 1e-9, "no climbing from 0")
+		require.InDelta(t, float64(st.Current.Hi-st.Current.Position+st.Next.Size())/100, *st.Remaining, 1e-6)
+		require.InDelta(t, 1000-900*0.3679, pass(1000, 30).Rate, 1, "1/e of the difference is left after the time constant")
+		require.InDelta(t, 1000, pass(1000, 300).Rate, 1)
+		d.draw("order", 30*100)
+		clocktest.Pass(30 * time.Second)
+		require.InDelta(t, 100+900*0.3679, d.status("order").Rate, 1, "the same, however seldom it is asked for")
+		st = pass(0, 600)
+		require.Zero(t, st.Rate)
+		require.Nil(t, st.Remaining)
+		require.EqualValues(t, 100+30_000+300_000+3000, st.Issued)
+
+		d.store.Fail(segmenttest.ErrAway)
+		_, err := d.ids("order", 100_000_000)
+		require.ErrorIs(t, err, segment.ErrUnavailable)
+		issued := d.status("order").Issued
+		require.GreaterOrEqual(t, issued, st.Issued)
+		d.store.Fail(nil)
+		clocktest.Pass(time.Minute)
+		tag, err := d.Lookup([]byte("order"))
+		require.NoError(t, err)
+		row, _ := d.store.Row("order")
+		table := &segment.Table{Admin: d.store, Marks: d.marks, Alone: true, Service: d.Service}
+		_, err = table.Delete(t.Context(), "order")
+		require.NoError(t, err)
+		issued = max(issued, tag.Status().Issued)
+		_, n := tag.Try(1)
+		require.Zero(t, n)
+		_, err = tag.Next(t.Context())
+		require.ErrorIs(t, err, segment.ErrUnknownTag)
+		_, err = table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, nil)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, d.id("order"), row.MaxID)
+		require.Equal(t, issued+1, d.status("order").Issued)
+		require.Equal(t, issued, tag.Status().Issued)
 	})
+}
+
+// Of a range that is closed while it is handed out every offset is counted by
+// close, or belongs to no caller.
+func TestClosedSpan(t *testing.T) {
+	for name, r := range map[string]segment.Range{"small": {Lo: 5, Hi: 5000}, "as large as can be": {Lo: 0, Hi: math.MaxInt64}} {
+		t.Run(name, func(t *testing.T) {
+			for range 200 {
+				s := segment.NewSpan(r)
+				var got [4]int64
+				var takers sync.WaitGroup
+				begun := make(chan struct{}, len(got))
+				for i := range got {
+					takers.Go(func() {
+						for j := 0; ; j++ {
+							_, n := s.Take(3)
+							if got[i] += int64(n); n == 0 {
+								break
+							}
+							if j == 50 {
+								begun <- struct{}{}
+							}
+						}
+						if len(begun) == 0 {
+							begun <- struct{}{}
+						}
+					})
+				}
+				<-begun
+				closed := s.Close()
+				takers.Wait()
+				require.Equal(t, closed, got[0]+got[1]+got[2]+got[3])
+			}
+		})
+	}
+}
+
+// What a row and a change may be.
+func TestCheckRow(t *testing.T) {
+	for _, bad := range []segment.Row{
+		{Tag: "", Step: 1},
+		{Tag: "a\xff", Step: 1},
+		{Tag: "a", Step: 0},
+		{Tag: "a", Step: 1, MaxID: -1},
+		{Tag: "a", Step: 10, MaxID: math.MaxInt64 - 9},
+		{Tag: "a", Step: 1, Description: "\xff"},
+	} {
+		require.ErrorIs(t, segment.CheckRow(bad), segment.ErrBadRow, "%v", bad)
+	}
+	require.NoError(t, segment.CheckRow(segment.Row{Tag: "票", Step: 10, MaxID: math.MaxInt64 - 10}))
+	step, high := int64(5), int64(7)
+	require.NoError(t, segment.CheckChange(-1, segment.Change{Step: &step}), "a max_id below 0 is no reason against it")
+	require.Equal(t, segment.Row{Tag: "a", Step: 5, MaxID: 7}, segment.Row{Tag: "a", Step: 1}.Changed(segment.Change{Step: &step, MaxID: &high}))
+	for r, shown := range map[rune]bool{'a': false, '票': false, '\n': true, '\u202e': true, '\u200b': true, '\ue000': true, '\u2028': true} {
+		require.Equal(t, shown, segment.Hidden(r), "%q", r)
+	}
 }

@@ -6,128 +6,144 @@ import (
 	"time"
 )
 
-// Sentinels that a Store returns, wrapped with the tag and what to do about it.
+// Sentinels that a Store and an Admin return, wrapped with the tag and what to do about it.
 var (
 	// ErrUnknownTag is returned when the table has no row for the tag.
 	ErrUnknownTag = errors.New("unknown tag")
 	// ErrTagExists is returned by Create when the table has a row for the tag.
 	ErrTagExists = errors.New("tag exists already")
-	// ErrBadRow is returned when the tag's row can't be used: a step below
-	// one, a negative max_id, or a range that would pass the end of int64.
+	// ErrBadRow is returned when the tag's row can't be used: a step below one, a negative
+	// max_id, a range that would pass the end of int64 or of the column.
 	// The row is left as it was.
 	ErrBadRow = errors.New("unusable row")
-	// ErrRegressed is returned when max_id lies below a value that was seen
-	// before: the table was restored or set back. The row is left as it was.
-	ErrRegressed = errors.New("max_id went backwards")
-	// ErrReadOnly is returned when the database says that it takes no writes, as
+	// ErrLocked is returned when another transaction has held the row for too long, or a
+	// deadlock was broken. The database has answered, and nothing was taken.
+	ErrLocked = errors.New("another transaction has the row")
+	// ErrStore is returned when the database gives no range to any tag: it can't be reached,
+	// is read-only, refuses the user, or has no usable table. It says nothing about a row.
+	ErrStore = errors.New("the store gives no range")
+	// ErrReadOnly is in the chain of an ErrStore when the database says that it takes no writes, as
 	// a replica and a primary that was demoted do. Nothing was changed.
 	ErrReadOnly = errors.New("the database is read-only")
+	// ErrLowersMaxID is returned by Update for a max_id below the row's.
+	ErrLowersMaxID = errors.New("max_id is never lowered")
 )
 
-// MaxTagBytes is the longest tag, in bytes; leaf_alloc declares varchar(128).
-const MaxTagBytes = 128
+// The longest tag. leaf_alloc declares varchar(128); the column decides whether a tag fits.
+const (
+	MaxTagChars = 128 // characters
+	MaxTagBytes = 512 // bytes of UTF-8
+)
 
 // Row is one row of leaf_alloc, the table of the Java Leaf.
 type Row struct {
-	Tag         string    // biz_tag, 1..MaxTagBytes bytes
-	MaxID       int64     // max_id: the first ID not yet given to any daemon
-	Step        int64     // step: the smallest range a fetch takes
-	Description string    // description, may be empty
-	UpdateTime  time.Time // update_time, as the database tells it
+	Tag         string    // biz_tag
+	MaxID       int64     // max_id: the first ID not yet given to any daemon; -1 where it is NULL or no integer
+	Step        int64     // step: the smallest range a fetch takes; -1 where it is NULL or no integer
+	Description string    // may be empty
+	UpdateTime  time.Time // as the database tells it; zero where the table has none
 }
 
 // Range is a half-open range of IDs [Lo, Hi) that one fetch made ours alone.
-type Range struct {
-	Lo, Hi int64
-	// Step is the table's own step at the time of the fetch (Hi-Lo may be
-	// larger: the caller asked for more).
-	Step int64
-	// Skipped is how far max_id lay below Lo; 0 unless FetchGuarded has moved it.
-	Skipped int64
-}
+type Range struct{ Lo, Hi int64 }
 
-// answered is the key of what Answered calls.
-type answered struct{}
-
-// Answered tells that the database has answered: Config.FetchTimeout bounds a round trip, not the
-// sum of those that a call to a Store takes. A Store calls it with the call's context.
-func Answered(ctx context.Context) {
-	if again, ok := ctx.Value(answered{}).(func()); ok {
-		again()
-	}
+// Move moves the row of Tag from the max_id that was read to another.
+type Move struct {
+	Tag      string
+	From, To int64
 }
 
 // Store is a table of segments that many processes share.
 //
-// Every call is bounded by its context; a call that fails with a context or
-// connection error may or may not have taken effect, and a range lost that way
-// is a gap, never a repeat.
+// Every call is bounded by its context. The table of errors of Begin, Tx.Move and Find:
+// ErrStore for what concerns every tag, the others of this package for what concerns a row;
+// any other error concerns the one call, and is never taken for an answer.
 type Store interface {
-	// Fetch takes the next range of tag in one transaction: it adds
-	// max(want, the row's step) to max_id and returns
-	// [old max_id, new max_id).
-	//
-	// It takes nothing, and leaves the row as it was, when the row is
-	// missing (ErrUnknownTag), unusable (ErrBadRow), when its max_id is
-	// below floor (ErrRegressed), or the database is read-only (ErrReadOnly).
-	Fetch(ctx context.Context, tag string, want, floor int64) (Range, error)
-	// FetchGuarded is Fetch, but asks dispose before the commit, while it holds the row; where
-	// it returns an error nothing is taken, and that is the error. A Store that no other
-	// daemon shares asks after the commit: then a range that is refused is a gap.
-	FetchGuarded(ctx context.Context, tag string, want int64, dispose Dispose) (Range, error)
-	// Each calls fn with every row, in no particular order, in one pass; the byte slice is
-	// valid only during the call. It stops at the first error of fn and returns it. Where
-	// last isn't zero it may leave out rows that haven't changed since that view.
-	Each(ctx context.Context, last View, fn func(tag []byte, maxID, step int64) error) (View, error)
-	// Find is Each for the rows of tags, found by the table's key. Rows of other tags may
-	// be among them.
-	Find(ctx context.Context, tags []string, fn func(tag []byte, maxID, step int64) error) error
+	// Begin begins a transaction that locks the rows of tags, in the order of their names. One tag's
+	// row is waited for; of several those that another transaction holds are skipped.
+	Begin(ctx context.Context, tags []string) (Tx, error)
+	// Find returns the rows of tags, found by the table's key with one query: those whose names equal
+	// a tag byte for byte, without description and update_time.
+	Find(ctx context.Context, tags []string) ([]Row, error)
+	// Warm opens a connection for Begin where none is open, and returns at once.
+	Warm()
 	// Close releases the store's connections.
 	Close() error
 }
 
-// View is what a pass over the table has shown.
-type View struct {
-	Whole bool // every row; else those that have changed since the view before
-	// At is the database's time when the pass began; zero where the table doesn't tell what
-	// has changed: the next view is a whole one, too.
-	At time.Time
-	// Source is where the rows were read: another one may have gone backwards.
-	Source string
+// Tx is a transaction of a Store. It ends with Commit or Rollback, and is used by one goroutine.
+type Tx interface {
+	// Rows returns the rows that are locked, as they were read: the names equal the tags byte for byte.
+	// A tag with several rows is there as often.
+	Rows() []Row
+	// Skipped returns the tags whose rows may be there and were not waited for.
+	Skipped() []string
+	// Server names the server that has the rows; "" where there is but one.
+	Server() string
+	// Move moves all of moves by one statement, each only from the max_id that it says, or fails: the
+	// transaction is then good for Rollback alone. ErrBadRow where a column doesn't take the value.
+	Move(ctx context.Context, moves []Move) error
+	// Commit returns nil only once the database has confirmed the commit. After an error it may have
+	// been done or not.
+	Commit(ctx context.Context) error
+	// Rollback ends a transaction that wasn't committed. It may be called after Commit, and more than once.
+	Rollback(ctx context.Context)
 }
 
-// Dispose decides where a range begins: the last one that reserve has returned is taken.
-// Reserve refuses a max_id below floor as Fetch does; with above the range begins at floor
-// then, and max_id is left at its end. It may be called again with a floor that is not lower.
-type Dispose func(reserve func(floor int64, above bool) (Range, error)) error
-
-// Admin changes the table; a Store of leafd implements it too.
+// Admin changes and lists the table; a Store of leafd implements it too. Its errors are those of Store.
 type Admin interface {
-	// List returns all rows ordered by tag.
-	List(ctx context.Context) ([]Row, error)
-	// Create adds a row; ErrTagExists, ErrBadRow.
-	Create(ctx context.Context, r Row) error
-	// Update changes step and description where they are not nil, and returns
-	// the row as it was; ErrUnknownTag, ErrBadRow.
-	Update(ctx context.Context, tag string, step *int64, description *string) (Row, error)
-	// SetMaxID changes max_id, and returns the row as it was; ErrUnknownTag, ErrBadRow. It calls
-	// before as Delete does.
-	SetMaxID(ctx context.Context, tag string, maxID int64, before func(Row) error) (Row, error)
-	// Delete removes the row, and returns it as Update does; ErrUnknownTag. It calls before,
-	// unless that is nil, while it holds the row; where it returns an error nothing is
-	// removed, and that is the error.
+	// Page returns up to limit rows whose names come after the tag after, in the table's order, of those
+	// that contain part, in whichever case its ASCII letters are.
+	Page(ctx context.Context, after, part string, limit int) ([]Row, error)
+	// Get returns the row of tag; ErrUnknownTag.
+	Get(ctx context.Context, tag string) (Row, error)
+	// Create adds a row; ErrTagExists, ErrBadRow. It calls before, unless that is nil, while it holds
+	// the new row; where that returns an error nothing is added, and that is the error.
+	Create(ctx context.Context, r Row, before func() error) error
+	// Update changes what isn't nil in c, and returns the row as it was; ErrUnknownTag, ErrBadRow,
+	// ErrLowersMaxID. It calls before as Create does, with the row as it was.
+	Update(ctx context.Context, tag string, c Change, before func(Row) error) (Row, error)
+	// Delete removes the row, and returns it as it was; ErrUnknownTag. It calls before as Update does.
 	Delete(ctx context.Context, tag string, before func(Row) error) (Row, error)
 }
 
-// HighWater remembers durably, on this machine, the highest end of a range that was
-// ever used for each tag, so that a table that went backwards is found out
-// after a restart too.
+// Change is a change of a row; nil stands for no change.
+type Change struct {
+	MaxID, Step *int64
+	Description *string
+}
+
+// Mark is the highest end of a range that this daemon has used, or was told of, for a tag.
+type Mark struct {
+	Tag     string
+	High    int64 // no ID at or above it was used here
+	Behind  bool  // the Guard may have a lower high mark
+	Deleted bool  // the tag was deleted; it is cleared by a Raise without it
+}
+
+// Note is what a HighWater keeps for a store beside its marks.
+type Note struct {
+	Loss   string // Opened.Loss of the Guard for which all marks have been raised; "" for none
+	Server string // Tx.Server of the last fetch; "" for none
+}
+
+// HighWater keeps the marks of one daemon durably, on this machine. They carry the store that they are of:
+// those of another store count for nothing.
 type HighWater interface {
-	// Marks calls fn with every tag that has a mark, and the mark.
-	Marks(ctx context.Context, fn func(tag string, high int64)) error
-	// Raise records high for tag durably before it returns, and never
-	// lowers a mark.
-	Raise(ctx context.Context, tag string, high int64) error
+	// Use has all calls that follow concern the marks of store. It returns how many marks of other stores there are.
+	Use(ctx context.Context, store string) (others int, err error)
+	// Get returns the marks of those of tags that have one.
+	Get(ctx context.Context, tags []string) ([]Mark, error)
+	// Page returns up to limit marks of tags after the tag after, ordered by name, bytewise: all, or those that are behind.
+	Page(ctx context.Context, after string, limit int, behind bool) ([]Mark, error)
+	// Raise records marks durably before it returns. It never lowers High, and keeps Behind where it is set;
+	// Deleted is set as it is in the mark.
+	Raise(ctx context.Context, marks []Mark) error
+	// Raised ends Behind of those of marks whose High is not above the mark's.
+	Raised(ctx context.Context, marks []Mark) error
+	// Note returns the note of the store, and SetNote replaces it.
+	Note(ctx context.Context) (Note, error)
+	SetNote(ctx context.Context, n Note) error
 	// Close releases the file.
 	Close() error
 }

@@ -12,15 +12,28 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
+// errOnly stands for any reason.
+var errOnly = errors.New("others may have used more")
+
+// setHigh has the guard keep h.
+func setHigh(t *testing.T, g *segmenttest.Guard, h segment.HighMark) {
+	t.Helper()
+	at, err := g.Open(t.Context())
+	require.NoError(t, err)
+	h.Version = g.Mark(h.Tag).Version
+	require.NoError(t, g.Write(t.Context(), at, []segment.HighMark{h}))
+}
+
 // deleted-mark-stays: what is created begins above everything that is known, or is refused with the
 // max_id to give.
 func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
 	away := func(g *segmenttest.Guard) { g.Break() }
+	here := func(*segmenttest.Guard) {}
 	given := func(n int64) *int64 { return &n }
 	for name, c := range map[string]struct {
-		known   int64
-		partly  bool // others may have used more
-		high    int64
+		mark    int64 // on this disk; 0: none
+		shared  bool
+		high    int64                      // in the guard, with a deletion mark
 		guarded func(g *segmenttest.Guard) // nil: no guard
 		given   *int64
 		begins  int64
@@ -28,28 +41,33 @@ func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
 		because error
 	}{
 		"new":                               {begins: 1},
-		"known here":                        {known: 50, begins: 50},
-		"known here, given above":           {known: 50, given: given(70), begins: 70},
-		"known here, given below":           {known: 50, given: given(49), least: 50},
-		"deleted elsewhere":                 {known: 50, partly: true, least: 50, because: errOnly},
-		"deleted elsewhere, given":          {known: 50, partly: true, given: given(60), begins: 60},
-		"guard":                             {known: 50, partly: true, high: 80, guarded: func(*segmenttest.Guard) {}, begins: 80},
-		"guard behind":                      {known: 50, high: 20, guarded: func(*segmenttest.Guard) {}, begins: 50},
-		"guard, given below":                {high: 80, guarded: func(*segmenttest.Guard) {}, given: given(79), least: 80},
-		"guard away":                        {known: 50, guarded: away, least: 50, because: segment.ErrGuardAway},
+		"new, given 0":                      {given: given(0), begins: 0},
+		"known here":                        {mark: 50, begins: 50},
+		"known here, given above":           {mark: 50, given: given(70), begins: 70},
+		"known here, given below":           {mark: 50, given: given(49), least: 50},
+		"shared, new":                       {shared: true, begins: 1},
+		"shared, known":                     {mark: 50, shared: true, least: 50, because: errOnly},
+		"shared, known, given":              {mark: 50, shared: true, given: given(60), begins: 60},
+		"guard":                             {mark: 50, shared: true, high: 80, guarded: here, begins: 80},
+		"guard behind":                      {mark: 50, high: 20, guarded: here, begins: 50},
+		"guard, given below":                {high: 80, guarded: here, given: given(79), least: 80},
+		"guard away":                        {mark: 50, guarded: away, least: 50, because: segment.ErrGuardAway},
 		"guard away, new":                   {guarded: away, least: 1, because: segment.ErrGuardAway},
-		"guard away, given":                 {known: 50, guarded: away, given: given(50), begins: 50},
-		"guard away, given below the known": {known: 50, guarded: away, given: given(49), least: 50},
+		"guard away, given":                 {mark: 50, guarded: away, given: given(50), begins: 50},
+		"guard away, given below the known": {mark: 50, guarded: away, given: given(49), least: 50},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := segmenttest.NewStore()
-			table := &segment.Table{Admin: store, Patience: patience, Known: func(context.Context, string) (int64, bool, error) { return c.known, !c.partly, nil }}
+			store, marks, guard := segmenttest.NewStore(), newMarks(t), segmenttest.NewGuard()
+			table := &segment.Table{Admin: store, Marks: marks, Alone: !c.shared && c.guarded == nil, Patience: time.Second}
+			if c.mark > 0 {
+				require.NoError(t, marks.Raise(t.Context(), []segment.Mark{{Tag: "order", High: c.mark, Deleted: true}}))
+			}
 			if c.guarded != nil {
-				guard := segmenttest.NewGuard()
-				_, err := guard.Put(t.Context(), "order", segment.HighMark{Version: -1, Conn: guard.Connection()}, c.high, "x")
-				require.NoError(t, err)
-				c.guarded(guard)
 				table.Guard = guard
+				if c.high > 0 {
+					setHigh(t, guard, segment.HighMark{Tag: "order", High: c.high, Deleted: true})
+				}
+				c.guarded(guard)
 			}
 			row, err := table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, c.given)
 			stored, there := store.Row("order")
@@ -57,6 +75,11 @@ func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, c.begins, row.MaxID)
 				require.Equal(t, row, stored)
+				require.False(t, marks.Mark("order").Deleted)
+				if guard.Connection() != 0 && table.Guard != nil {
+					require.False(t, guard.Mark("order").Deleted)
+					require.GreaterOrEqual(t, guard.Mark("order").High, c.begins)
+				}
 				return
 			}
 			var refused *segment.MaxIDError
@@ -67,7 +90,9 @@ func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
 			} else {
 				require.ErrorIs(t, refused.Err, c.because)
 			}
+			require.NotEmpty(t, refused.Error())
 			require.False(t, there)
+			require.Equal(t, c.high > 0, guard.Mark("order").Deleted, "as it was")
 			store.Set("order", 1, 10)
 			_, err = table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, c.given)
 			require.ErrorIs(t, err, segment.ErrTagExists)
@@ -75,138 +100,160 @@ func TestTableCreatesAboveAllThatIsKnown(t *testing.T) {
 	}
 }
 
-// moved-forward: max_id is raised without a question, and set back below what is known to be used, or
-// below the row's, with the operator's word alone; never below the marks kept here.
-func TestTableSetsMaxID(t *testing.T) {
+// A daemon on another table, under the same root, takes the name's IDs while it is created: the row isn't added, and the
+// deletion mark is as that daemon left it.
+func TestTableCreatesBesideAnother(t *testing.T) {
+	store, guard := segmenttest.NewStore(), segmenttest.NewGuard()
+	table := &segment.Table{Admin: store, Guard: guard, Patience: time.Second}
+	setHigh(t, guard, segment.HighMark{Tag: "order", High: 80, Deleted: true})
+	other := guard.Beside()
+	between := 0
+	guard.Before(func(_ context.Context, op segmenttest.Op, _ []string) error {
+		if between++; op == segmenttest.OpWrite && other.Mark("order").High == 80 {
+			setHigh(t, other, segment.HighMark{Tag: "order", High: 90, Deleted: true})
+		}
+		return nil
+	})
+	_, err := table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, nil)
+	var refused *segment.MaxIDError
+	require.ErrorAs(t, err, &refused)
+	require.EqualValues(t, 90, refused.Least)
+	_, there := store.Row("order")
+	require.False(t, there)
+	require.True(t, guard.Mark("order").Deleted)
+	row, err := table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 90, row.MaxID)
+}
+
+// Update raises max_id alone, never below what is known to be used, and high with it; step and description need no guard.
+// newMarks returns the marks of a store, none yet.
+func newMarks(t *testing.T) *segmenttest.HighWater {
+	t.Helper()
+	marks := segmenttest.NewHighWater()
+	_, err := marks.Use(t.Context(), "segmenttest")
+	require.NoError(t, err)
+	return marks
+}
+
+func TestTableUpdates(t *testing.T) {
 	for name, c := range map[string]struct {
-		known, high int64
-		away        bool // the guard
-		alone       bool // there is no guard
-		to          int64
-		least       int64 // of a MaxIDError without force; 0: none
-		lowers      bool  // ErrLowersMaxID without force
-		forced      error // with force
-		highAfter   int64 // with force
+		mark, high int64
+		away       bool // the guard
+		to         int64
+		least      int64 // of a MaxIDError
+		is         error
+		highAfter  int64
 	}{
-		"raised":                     {high: 400, to: 600, highAfter: 400},
-		"raised, guard away":         {high: 400, away: true, to: 600, highAfter: 400},
-		"raised below the high":      {high: 800, to: 600, least: 800, highAfter: 600},
-		"raised below the marks":     {known: 700, high: 400, to: 600, least: 700, forced: errOnly, highAfter: 400},
-		"lowered to the high":        {high: 400, to: 400, lowers: true, highAfter: 400},
-		"lowered below the high":     {high: 400, to: 300, least: 400, highAfter: 300},
-		"lowered, guard away":        {high: 400, away: true, to: 450, forced: segment.ErrGuardAway, highAfter: 400},
-		"lowered, no guard":          {alone: true, to: 300, lowers: true},
-		"raised, no guard":           {alone: true, to: 600},
-		"lowered to marks, no guard": {alone: true, known: 300, to: 300, lowers: true},
+		"raised":                 {high: 400, to: 600, highAfter: 600},
+		"raised, guard away":     {high: 400, away: true, to: 600, highAfter: 400},
+		"raised below the high":  {high: 800, to: 600, least: 800, highAfter: 800},
+		"raised below the marks": {mark: 700, high: 400, to: 600, least: 700, highAfter: 400},
+		"as it is":               {high: 500, to: 500, highAfter: 500},
+		"lowered":                {high: 300, to: 400, is: segment.ErrLowersMaxID, highAfter: 300},
+		"below 0":                {to: -1, is: segment.ErrLowersMaxID},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, force := range []bool{false, true} {
-				store, guard := segmenttest.NewStore(), segmenttest.NewGuard()
-				store.Set("order", 500, 10)
-				table := &segment.Table{Admin: store, Patience: patience, Known: func(context.Context, string) (int64, bool, error) { return c.known, false, nil }}
-				if !c.alone {
-					_, err := guard.Put(t.Context(), "order", segment.HighMark{Version: -1, Conn: guard.Connection()}, c.high, "x")
-					require.NoError(t, err)
-					if c.away {
-						guard.Break()
-					}
-					table.Guard = guard
-				}
-				before, err := table.SetMaxID(t.Context(), "order", c.to, force)
-				row, _ := store.Row("order")
-				var refused *segment.MaxIDError
-				switch {
-				case !force && c.least > 0, force && errors.Is(c.forced, errOnly):
-					require.ErrorAs(t, err, &refused)
-					require.Equal(t, max(c.least, c.known), refused.Least)
-				case !force && c.lowers:
-					require.ErrorIs(t, err, segment.ErrLowersMaxID)
-				case c.forced != nil:
-					require.ErrorIs(t, err, c.forced)
-				default:
-					require.NoError(t, err)
-					require.EqualValues(t, 500, before.MaxID)
-					require.Equal(t, c.to, row.MaxID)
-				}
-				if err != nil {
-					require.EqualValues(t, 500, row.MaxID)
-				}
-				if !c.alone {
-					guard.Connect()
-					want := c.high
-					if force {
-						want = c.highAfter
-					}
-					require.Equal(t, want, guard.High("order"))
-				}
+			store, guard, marks := segmenttest.NewStore(), segmenttest.NewGuard(), newMarks(t)
+			store.Set("order", 500, 10)
+			setHigh(t, guard, segment.HighMark{Tag: "order", High: c.high})
+			require.NoError(t, marks.Raise(t.Context(), []segment.Mark{{Tag: "order", High: c.mark}}))
+			if c.away {
+				guard.Break()
 			}
+			table := &segment.Table{Admin: store, Guard: guard, Marks: marks, Patience: time.Second}
+			step, text := int64(20), "orders"
+			_, err := table.Update(t.Context(), "order", segment.Change{Step: &step, Description: &text})
+			require.NoError(t, err)
+			before, err := table.Update(t.Context(), "order", segment.Change{MaxID: &c.to})
+			row, _ := store.Row("order")
+			require.EqualValues(t, 20, row.Step)
+			var refused *segment.MaxIDError
+			switch {
+			case c.least > 0:
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, c.least, refused.Least)
+			case c.is != nil:
+				require.ErrorIs(t, err, c.is)
+			default:
+				require.NoError(t, err)
+				require.EqualValues(t, 500, before.MaxID)
+				require.Equal(t, c.to, row.MaxID)
+			}
+			if err != nil {
+				require.EqualValues(t, 500, row.MaxID)
+			}
+			require.Equal(t, c.highAfter, guard.Mark("order").High)
+			_, err = table.Update(t.Context(), "absent", segment.Change{Step: &step})
+			require.ErrorIs(t, err, segment.ErrUnknownTag)
 		})
 	}
 }
 
-// errOnly stands for any reason.
-var errOnly = errors.New("others may have used more")
-
-// deleted-mark-stays: a row is deleted only once its max_id is in the marks and in the guard.
-func TestTableKeepsWhatItDeletes(t *testing.T) {
-	store, marks, guard := segmenttest.NewStore(), segmenttest.NewHighWater(), segmenttest.NewGuard()
-	table := &segment.Table{Admin: store, Marks: marks, Guard: guard, Patience: patience}
+// deleted-mark-stays: a row is deleted only once its max_id is in the marks and in the guard, on the version that is there
+// then; and deleting a row that is gone leaves the mark.
+func TestTableDeletes(t *testing.T) {
+	store, marks, guard := segmenttest.NewStore(), newMarks(t), segmenttest.NewGuard()
+	table := &segment.Table{Admin: store, Marks: marks, Guard: guard, Patience: time.Second}
 	store.Set("order", 700, 10)
+	kept := func() {
+		t.Helper()
+		_, there := store.Row("order")
+		require.True(t, there)
+	}
 	guard.Break()
 	_, err := table.Delete(t.Context(), "order")
 	require.ErrorIs(t, err, segment.ErrGuardAway)
+	kept()
 	guard.Connect()
-	full := errors.New("the disk is full")
-	marks.Fail(full)
+	guard.Refuse("order", true)
 	_, err = table.Delete(t.Context(), "order")
-	require.ErrorIs(t, err, full)
-	_, there := store.Row("order")
-	require.True(t, there)
+	require.ErrorIs(t, err, segment.ErrGuardRefused)
+	kept()
+	guard.Refuse("order", false)
+	marks.Fail(errBoom)
+	_, err = table.Delete(t.Context(), "order")
+	require.ErrorIs(t, err, errBoom)
+	kept()
 	marks.Fail(nil)
-	conflicts := 0
-	guard.Before(func(ctx context.Context, op segmenttest.Op, _ string) error { // another daemon fetches
-		if op != segmenttest.OpPut || conflicts > 0 {
-			return nil
+	left := 1
+	guard.Before(func(_ context.Context, op segmenttest.Op, _ []string) error { // another daemon fetches
+		if op == segmenttest.OpWrite && left > 0 {
+			left--
+			setHigh(t, guard.Beside(), segment.HighMark{Tag: "order", High: 650})
 		}
-		conflicts++
-		_, err := guard.Beside().Put(ctx, "order", segment.HighMark{Version: -1, Conn: 1}, 600, "another")
-		return err
+		return nil
+	})
+	called := make(chan string, 10)
+	store.After(func(_ context.Context, op segmenttest.Op, _ []string) error {
+		if op == segmenttest.OpDelete {
+			called <- "row"
+			require.True(t, guard.Mark("order").Deleted && marks.Mark("order").Deleted)
+		}
+		return nil
 	})
 	row, err := table.Delete(t.Context(), "order")
 	require.NoError(t, err)
+	require.Equal(t, "row", <-called)
 	require.EqualValues(t, 700, row.MaxID)
-	require.EqualValues(t, 700, marks.Mark("order"))
-	require.EqualValues(t, 700, guard.High("order"))
-	require.Equal(t, 1, conflicts)
-}
+	require.Equal(t, []int64{700, 700}, []int64{marks.Mark("order").High, guard.Mark("order").High})
+	store.After(nil)
+	guard.Before(nil)
 
-// deleted-mark-stays: a service keeps what it has deleted, and what a pass has shown; of a shared table that
-// is not all, since another daemon may have made the tag again.
-func TestServiceKnowsWhatItDeleted(t *testing.T) {
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	svc := start(t, segment.Config{Store: store, Refresh: time.Hour})
-	shared := false
-	table := &segment.Table{Admin: store, Deleted: svc.Deleted, Known: func(_ context.Context, tag string) (int64, bool, error) {
-		high, err := svc.Known(tag)
-		return high, !shared, err
-	}}
-	store.Edit("order", func(r *segment.Row) { r.MaxID = 5000 }) // by another daemon, after the pass
-	_, err := table.Delete(t.Context(), "order")
+	_, err = table.Delete(t.Context(), "never")
+	require.ErrorIs(t, err, segment.ErrUnknownTag, "of which nothing is known")
+	setHigh(t, guard, segment.HighMark{Tag: "bySQL", High: 300})
+	row, err = table.Delete(t.Context(), "bySQL")
 	require.NoError(t, err)
-	require.NoError(t, svc.Reload(t.Context(), "order"))
-	row, err := table.Create(t.Context(), segment.Row{Tag: "order", Step: 10}, nil)
-	require.NoError(t, err)
-	require.EqualValues(t, 5000, row.MaxID)
-	require.NoError(t, svc.Reload(t.Context()))
-	require.EqualValues(t, 5000, next(t, lookup(t, svc, "order")))
+	require.EqualValues(t, 300, row.MaxID)
+	require.True(t, guard.Mark("bySQL").Deleted)
+	require.EqualValues(t, 300, guard.Mark("bySQL").High)
 
-	shared = true
-	var refused *segment.MaxIDError
-	_, err = table.Delete(t.Context(), "order")
+	alone := &segment.Table{Admin: store, Marks: marks, Alone: true} // without a guard
+	store.Set("here", 40, 10)
+	_, err = alone.Delete(t.Context(), "here")
 	require.NoError(t, err)
-	for _, tag := range []string{"order", "never seen here"} {
-		_, err = table.Create(t.Context(), segment.Row{Tag: tag, Step: 10}, nil)
-		require.ErrorAs(t, err, &refused)
-	}
+	require.Equal(t, segment.Mark{Tag: "here", High: 40, Deleted: true}, marks.Mark("here"))
+	_, err = (&segment.Table{Admin: store}).Delete(t.Context(), "here")
+	require.ErrorIs(t, err, segment.ErrUnknownTag)
 }

@@ -106,7 +106,7 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 		return s.storeError(ctx, err)
 	}
 	s.audit(ctx, "create", row.Tag, nil, rowLog(row))
-	s.reload(below, b, row.Tag)
+	s.forgetLists()
 	return writeJSON(ctx, http.StatusCreated, shownRow(row))
 }
 
@@ -171,13 +171,14 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	below, cancel := context.WithTimeout(s.base, adminTimeout)
 	defer cancel()
-	before, err := b.Admin.Update(below, string(key), (*int64)(change.Step), change.Description)
+	c := segment.Change{Step: (*int64)(change.Step), Description: change.Description}
+	before, err := b.Admin.Update(below, string(key), c)
 	if err != nil {
 		return s.storeError(ctx, err)
 	}
-	after := before.Changed((*int64)(change.Step), change.Description)
+	after := before.Changed(c)
 	s.audit(ctx, "update", string(key), rowLog(before), rowLog(after))
-	s.reload(below, b, string(key))
+	s.forgetLists()
 	return changedRow(ctx, after)
 }
 
@@ -197,17 +198,8 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 		return s.storeError(ctx, err)
 	}
 	s.audit(ctx, "delete", string(key), rowLog(before), nil)
-	s.reload(below, b, string(key), string(key))
+	s.forgetLists()
 	return changedRow(ctx, before)
-}
-
-// reload reads the table again after a change. The change is made: if the tags can't
-// be read now, the request has still succeeded, and the next pass will show it.
-func (s *Server) reload(below context.Context, b *Backend, tag string, deleted ...string) {
-	defer s.forgetLists()
-	if err := b.Segments.Reload(below, deleted...); err != nil {
-		s.cfg.Log.Warn().Err(err).Str("tag", tag).Msg("the tags could not be read after a change; the next pass will show it")
-	}
 }
 
 // aHidden is what is wrong with a text where segment.Hidden finds something.

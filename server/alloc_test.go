@@ -88,7 +88,7 @@ func newServer(t testing.TB) *Server {
 	tab := newTable(segment.Row{Tag: "order", MaxID: 1, Step: 100})
 	flake := &fakeSnowflake{}
 	flake.last.Store(1 << 60)
-	s.SetBackend(&Backend{Snowflake: flake, Segments: tab, Admin: &segment.Table{Admin: tab}})
+	s.SetBackend(&Backend{Snowflake: flake, Segments: tab, Admin: &segment.Table{Admin: tableAdmin{tab}}})
 	return s
 }
 

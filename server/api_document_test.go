@@ -289,7 +289,7 @@ func (d *documenter) operation(op operation, id string) jsonObject {
 var (
 	pathParam  = regexp.MustCompile(`\{(\w+)\}`)
 	pathParams = map[string]string{
-		"key": "1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed",
+		"key": "1 to 128 characters (a snowflake key: bytes) of UTF-8 without control characters, percent-encoded where needed",
 		"id":  "an ID in decimal", "profile": "its name",
 	}
 )

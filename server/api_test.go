@@ -246,7 +246,7 @@ var advice = []struct{ codes, what string }{
 	{"clock_offset", "Readiness only: most daemons have another time; IDs are still issued."},
 	{"not_ready", "Readiness only: the body has the condition's code."},
 	{"registry_unavailable", "ZooKeeper does not answer; daemons with a worker ID go on issuing."},
-	{"segment_unavailable", "No range is in memory: the database is gone, or the row is unusable or went backwards."},
+	{"segment_unavailable", "No range is in memory: the database is gone, or the row is unusable or locked."},
 	{"overloaded", "Too many requests wait; ask again, or ask another daemon."},
 	{"starting draining", "Ask again, or ask another daemon."},
 }

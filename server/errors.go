@@ -43,8 +43,8 @@ func (e *apiError) with(format string, args ...any) *apiError {
 // The answers, beside those of package condition. A code is a contract: add to them, never
 // change one.
 var (
-	errBadKey    = newAnswer(http.StatusBadRequest, "bad_key", "a key is 1 to 128 bytes of UTF-8 without control characters, percent-encoded where needed", 0)
-	errBadRawKey = errBadKey.with("a key is 1 to 128 bytes of UTF-8 without control characters")
+	errBadKey    = newAnswer(http.StatusBadRequest, "bad_key", "a key is 1 to 128 characters (a snowflake key: bytes) of UTF-8 without control characters, percent-encoded where needed", 0)
+	errBadRawKey = errBadKey.with("a key is 1 to 128 characters (a snowflake key: bytes) of UTF-8 without control characters")
 	// serveIDs replaces the message by one with the limit.
 	errBadCount    = newAnswer(http.StatusBadRequest, "bad_count", "n is out of range", 0)
 	errBadQuery    = newAnswer(http.StatusBadRequest, "bad_query", "with n or as the query has these two alone", 0)

@@ -45,7 +45,7 @@ func TestEveryErrorOfTheGenerators(t *testing.T) {
 		{"no range", wrap(segment.ErrUnavailable), 503, "segment_unavailable", segmentPrefix},
 		{"no range in time", wrap(segment.ErrUnavailable, context.Canceled), 503, "segment_unavailable", segmentPrefix},
 		{"no range, for the row is bad", wrap(segment.ErrUnavailable, segment.ErrBadRow), 503, "segment_unavailable", segmentPrefix},
-		{"no range, for it went backwards", wrap(segment.ErrUnavailable, segment.ErrRegressed), 503, "segment_unavailable", segmentPrefix},
+		{"no range, for its row is locked", wrap(segment.ErrUnavailable, segment.ErrLocked), 503, "segment_unavailable", segmentPrefix},
 		{"no range, for ZooKeeper is away and required", wrap(segment.ErrUnavailable, segment.ErrGuardAway, worker.ErrUnreachable), 503, "segment_unavailable", segmentPrefix},
 		{"unknown", wrap(segment.ErrUnknownTag), 404, "unknown_key", segmentPrefix},
 		{"given up", wrap(context.Canceled), 503, "draining", ""},

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,11 +60,10 @@ func (f *fakeSnowflake) NextRange(ctx context.Context, most int) (first int64, n
 
 // table is leaf_alloc and its tags, in memory.
 type table struct {
-	mu      sync.Mutex
-	rows    map[string]segment.Row
-	calls   int // IDs asked for
-	reloads int
-	err     error
+	mu    sync.Mutex
+	rows  map[string]segment.Row
+	calls int // IDs asked for
+	err   error
 }
 
 func newTable(rows ...segment.Row) *table {
@@ -73,7 +74,7 @@ func newTable(rows ...segment.Row) *table {
 	return t
 }
 
-func (t *table) Check(key []byte) error {
+func (t *table) Check(_ context.Context, key []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
@@ -101,7 +102,7 @@ func (t *table) Try(key []byte, _ **segment.Tag, most int) (first int64, n int) 
 }
 
 func (t *table) NextN(_ context.Context, key []byte, dst []int64) error {
-	if err := t.Check(key); err != nil {
+	if err := t.Check(context.Background(), key); err != nil {
 		return err
 	}
 	t.mu.Lock()
@@ -122,7 +123,7 @@ func (t *table) NextRanges(ctx context.Context, key []byte, n int, dst []segment
 		id, err := t.Next(ctx, key)
 		return append(dst, segment.IDRange{First: id, Last: id}), err
 	}
-	if err := t.Check(key); err != nil {
+	if err := t.Check(context.Background(), key); err != nil {
 		return dst, err
 	}
 	t.mu.Lock()
@@ -136,23 +137,34 @@ func (t *table) NextRanges(ctx context.Context, key []byte, n int, dst []segment
 	return dst, nil
 }
 
-func (t *table) Status() []segment.Status {
-	rows, _ := t.List(context.Background())
-	var list []segment.Status
+func (t *table) Used(yield func(segment.Status) bool) {
+	rows, _ := t.List()
 	for _, r := range rows {
-		list = append(list, segment.Status{Tag: r.Tag, TableStep: r.Step, Step: r.Step, Current: segment.SpanStatus{Lo: r.MaxID, Hi: r.MaxID + r.Step}})
+		if !yield(segment.Status{Tag: r.Tag, TableStep: r.Step, Step: r.Step, Current: segment.SpanStatus{Lo: r.MaxID, Hi: r.MaxID + r.Step}}) {
+			return
+		}
 	}
-	return list
 }
 
-func (t *table) Reload(context.Context, ...string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.reloads++
-	return t.err
+// pageTags is segment.Service's Page, of a table's Used.
+func pageTags(used iter.Seq[segment.Status], after, part string, limit int) (page []segment.Status, more int) {
+	for st := range used {
+		switch {
+		case st.Tag <= after || !strings.Contains(strings.ToLower(st.Tag), strings.ToLower(part)):
+		case len(page) == limit:
+			more++
+		default:
+			page = append(page, st)
+		}
+	}
+	return page, more
 }
 
-func (t *table) List(context.Context) ([]segment.Row, error) {
+func (t *table) Page(after, part string, limit int) ([]segment.Status, int) {
+	return pageTags(t.Used, after, part, limit)
+}
+
+func (t *table) List() ([]segment.Row, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
@@ -166,43 +178,60 @@ func (t *table) List(context.Context) ([]segment.Row, error) {
 	return rows, nil
 }
 
-func (t *table) Create(_ context.Context, r segment.Row) error {
+// tableAdmin is the table as segment.Admin; Page of Segments is another.
+type tableAdmin struct{ *table }
+
+func (t tableAdmin) Page(_ context.Context, after, part string, limit int) (page []segment.Row, err error) {
+	rows, err := t.List()
+	for _, r := range rows {
+		if r.Tag > after && strings.Contains(strings.ToLower(r.Tag), strings.ToLower(part)) && len(page) < limit {
+			page = append(page, r)
+		}
+	}
+	return page, err
+}
+
+func (t tableAdmin) Get(_ context.Context, tag string) (segment.Row, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err != nil {
-		return t.err
+	r, ok := t.rows[tag]
+	if t.err != nil || !ok {
+		return r, cmp.Or(t.err, segment.ErrUnknownTag)
 	}
-	if _, ok := t.rows[r.Tag]; ok {
-		return segment.ErrTagExists
+	return r, nil
+}
+
+func (t tableAdmin) Create(_ context.Context, r segment.Row, before func() error) error {
+	if _, err := t.Get(context.Background(), r.Tag); !errors.Is(err, segment.ErrUnknownTag) {
+		return cmp.Or(err, segment.ErrTagExists)
 	}
+	if err := before(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.rows[r.Tag] = r
 	return nil
 }
 
-func (t *table) Update(_ context.Context, tag string, step *int64, description *string) (segment.Row, error) {
+func (t tableAdmin) Update(_ context.Context, tag string, c segment.Change, _ func(segment.Row) error) (segment.Row, error) {
+	r, err := t.Get(context.Background(), tag)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r, ok := t.rows[tag]
-	if t.err != nil || !ok {
-		return r, cmp.Or(t.err, segment.ErrUnknownTag)
+	if err == nil {
+		t.rows[tag] = r.Changed(c)
 	}
-	t.rows[tag] = r.Changed(step, description)
-	return r, nil
+	return r, err
 }
 
-func (t *table) SetMaxID(context.Context, string, int64, func(segment.Row) error) (segment.Row, error) {
-	return segment.Row{}, errors.New("no request changes max_id")
-}
-
-func (t *table) Delete(_ context.Context, tag string, _ func(segment.Row) error) (segment.Row, error) {
+func (t tableAdmin) Delete(_ context.Context, tag string, _ func(segment.Row) error) (segment.Row, error) {
+	r, err := t.Get(context.Background(), tag)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r, ok := t.rows[tag]
-	if t.err != nil || !ok {
-		return r, cmp.Or(t.err, segment.ErrUnknownTag)
+	if err == nil {
+		delete(t.rows, tag)
 	}
-	delete(t.rows, tag)
-	return r, nil
+	return r, err
 }
 
 // openFence is a ceiling that is never reached.

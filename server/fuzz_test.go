@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -189,14 +188,14 @@ func FuzzTagBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, request := range []struct{ method, target string }{{"POST", "/api/segments"}, {"PATCH", "/api/segments/order"}} {
 			r.renew()
-			before, err := r.table.List(context.Background())
+			before, err := r.table.List()
 			require.NoError(t, err)
 			ctx := newRequest(&conn{Conn: addressed{address: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}}, l: &listener{}}, request.target, "")
 			ctx.Request.Header.SetMethod(request.method)
 			ctx.Request.Header.Set("Authorization", "Bearer "+token)
 			ctx.Request.SetBodyRaw(body)
 			r.handle(ctx)
-			after, err := r.table.List(context.Background())
+			after, err := r.table.List()
 			require.NoError(t, err)
 			if status := ctx.Response.StatusCode(); status >= 400 {
 				require.Equal(t, before, after)

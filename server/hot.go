@@ -70,6 +70,9 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if err != nil {
 		return err
 	}
+	if m == snowflakeMode && len(key) > maxSnowflakeKey {
+		return errBadKey
+	}
 	settings := s.live.Load()
 	var by *caller
 	if settings.callers.on {
@@ -87,7 +90,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	}
 	asJSON := accepts(&ctx.Request.Header, typeJSON)
 	if !get && ctx.IsHead() {
-		return headIDs(ctx, b, m, key, asJSON)
+		return s.headIDs(ctx, b, m, key, asJSON)
 	}
 	mono := clock.MonoOf(ctx.Time())
 	if settings.rates != nil {
@@ -137,9 +140,9 @@ func (s *Server) notStarted() error {
 }
 
 // headIDs answers HEAD with the headers of a GET; it uses no ID.
-func headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, asJSON bool) error {
+func (s *Server) headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, asJSON bool) error {
 	if m == segmentMode {
-		if err := b.Segments.Check(key); err != nil {
+		if err := b.Segments.Check(s.base, key); err != nil {
 			return err
 		}
 	}

@@ -124,7 +124,7 @@ func (r *running) newBackend() *Backend {
 		Snowflake: r.flake,
 		Layout:    snowflake.DefaultLayout(),
 		Segments:  r.table,
-		Admin:     &segment.Table{Admin: r.table},
+		Admin:     &segment.Table{Admin: tableAdmin{r.table}},
 		Worker: func() WorkerInfo {
 			return WorkerInfo{ID: 7, Node: "10.0.0.5:8080", Owner: "0b5c", Cluster: "c1", Since: 1699990000000, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, State: WorkerLive, Ceiling: 1700000006000, Timestamp: 1700000000000, Started: time.Unix(1700000000, 0).UTC(), Version: "1.2.3"}
 		},

@@ -1,29 +1,32 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
 // A tag with IDs that might repeat is not made, and the answer has the number to give.
 func TestCreateAboveWhatIsKnown(t *testing.T) {
 	r := startEmpty(t, nil)
-	guard, all := segmenttest.NewGuard(), true
+	guard, marks := segmenttest.NewGuard(), segmenttest.NewHighWater()
+	_, err := marks.Use(t.Context(), "memory")
+	require.NoError(t, err)
+	require.NoError(t, marks.Raise(t.Context(), []segment.Mark{{Tag: "new", High: 700}}))
 	b := r.newBackend()
-	b.Admin.Known = func(context.Context, string) (int64, bool, error) { return 700, all, nil }
+	b.Admin.Marks, b.Admin.Alone = marks, true
 	r.SetBackend(b)
 	post := func(more string) answer {
 		return r.do("POST", "/api/segments", `{"tag":"new","step":5`+more+`}`, bearer)
 	}
 	require.Contains(t, post(`,"max_id":699`).body, "max_id is below 700")
 	post(`,"max_id":699`).requireError(t, 409, "max_id_low")
-	all = false
+	b.Admin.Alone = false
 	post("").requireError(t, 409, "max_id_unknown")
 	require.Contains(t, post("").body, "700 at least")
 	b = r.newBackend()

@@ -226,10 +226,10 @@ func TestPlacesAreGivenBack(t *testing.T) {
 // brokenTags is Segments that has nothing in memory and fails, one way or the other.
 type brokenTags struct{ panics bool }
 
-func (brokenTags) Check([]byte) error                                  { return nil }
+func (brokenTags) Check(context.Context, []byte) error                 { return nil }
 func (brokenTags) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
-func (brokenTags) Status() []segment.Status                            { return nil }
-func (brokenTags) Reload(context.Context, ...string) error             { return nil }
+func (brokenTags) Used(func(segment.Status) bool)                      {}
+func (brokenTags) Page(string, string, int) ([]segment.Status, int)    { return nil, 0 }
 
 func (f brokenTags) Next(context.Context, []byte) (int64, error) {
 	return 0, f.NextN(context.Background(), nil, nil)

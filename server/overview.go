@@ -144,25 +144,24 @@ func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 			return nil, err
 		}
 		view := v.Overview
-		if v.tags != nil {
-			view.Segments = pickTags(v.tags, like)
+		if b, err := s.segmentBackend(); err == nil {
+			view.Segments = pickTags(b.Segments.Used, like)
 		}
 		return encodeJSON(view)
 	})
 }
 
-// builtOverview is an overview, with all tags and as text.
+// builtOverview is an overview, and as text.
 type builtOverview struct {
 	Overview
-	tags []segment.Status // nil where they are switched off
 	text []byte
 }
 
 // buildOverview collects an overview.
 func (s *Server) buildOverview() (*builtOverview, error) {
 	v := &builtOverview{Overview: s.collectOverview()}
-	if tags, err := s.segmentStatus(); err == nil {
-		v.tags, v.Segments = tags, pickTags(tags, "")
+	if b, err := s.segmentBackend(); err == nil {
+		v.Segments = pickTags(b.Segments.Used, "")
 	}
 	var err error
 	v.text, err = encodeJSON(v.Overview)

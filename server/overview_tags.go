@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -10,12 +11,12 @@ import (
 
 // pickTags returns the first tags by compareTags of those with part in their names. It
 // sorts no more than it returns.
-func pickTags(all []segment.Status, part string) *SegmentsView {
-	v := &SegmentsView{Total: len(all)}
+func pickTags(all iter.Seq[segment.Status], part string) *SegmentsView {
+	v := &SegmentsView{}
 	part = strings.ToLower(part)
-	top := make([]*segment.Status, 0, overviewTags+1)
-	for i := range all {
-		t := &all[i]
+	top := make([]segment.Status, 0, overviewTags+1)
+	for t := range all {
+		v.Total++
 		v.Rate += t.Rate
 		if t.Failing != "" {
 			v.Failing++
@@ -32,21 +33,18 @@ func pickTags(all []segment.Status, part string) *SegmentsView {
 		top = top[:min(len(top), overviewTags)]
 	}
 	v.LeftOut = v.Matched - len(top)
-	v.List = make([]segment.Status, len(top))
-	for i, t := range top {
-		v.List[i] = *t
-	}
+	v.List = top
 	return v
 }
 
 // compareTags orders failing tags before others, busy ones before idle
 // ones, and else by name.
-func compareTags(a, b *segment.Status) int {
+func compareTags(a, b segment.Status) int {
 	return cmp.Or(cmp.Compare(calm(a), calm(b)), cmp.Compare(b.Rate, a.Rate), strings.Compare(a.Tag, b.Tag))
 }
 
 // calm is 0 for a failing tag, else 1.
-func calm(t *segment.Status) int {
+func calm(t segment.Status) int {
 	if t.Failing != "" {
 		return 0
 	}

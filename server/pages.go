@@ -32,56 +32,50 @@ func plain(text string) string {
 
 // shownPage is what a template shows.
 type shownPage[T segment.Status | segment.Row] struct {
-	Rows    []T
-	Matched int // rows of tags that contain the part asked for
-	LeftOut int // of these
+	Rows []T
+	More bool // rows of tags that contain the part asked for follow
 }
 
 // cachePage answers GET /cache, a page of the Java Leaf: the tags in memory, with that
 // page's columns and a few more. ?tag=part shows the tags that have that part in their names.
 func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
-	tags, err := s.segmentStatus()
+	b, err := s.segmentBackend()
 	if err != nil {
 		return err
 	}
-	return writePage(s, ctx, "cache.html", tags, func(t *segment.Status) string { return t.Tag })
+	return writePage(s, ctx, "cache.html", func(part string) (p shownPage[segment.Status], err error) {
+		rows, more := b.Segments.Page("", part, pageRows)
+		return shownPage[segment.Status]{Rows: rows, More: more > 0}, nil
+	})
 }
 
 // dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc, with that
 // page's columns and the description. ?tag is as for /cache.
 func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
-	b, err := s.ready()
+	b, err := s.segmentBackend()
 	if err != nil {
 		return err
 	}
-	if b.Admin == nil {
-		return errModeDisabled
-	}
-	rows, err := s.rows.get(func() ([]segment.Row, error) {
+	return writePage(s, ctx, "db.html", func(part string) (p shownPage[segment.Row], err error) {
 		below, cancel := context.WithTimeout(s.base, adminTimeout)
 		defer cancel()
-		return b.Admin.List(below)
+		rows, err := b.Admin.Page(below, "", part, pageRows+1)
+		if err != nil {
+			return p, s.storeError(ctx, err)
+		}
+		shown := min(len(rows), pageRows)
+		return shownPage[segment.Row]{Rows: rows[:shown], More: len(rows) > shown}, nil
 	})
-	if err != nil {
-		return s.storeError(ctx, err)
-	}
-	return writePage(s, ctx, "db.html", rows, func(r *segment.Row) string { return r.Tag })
 }
 
-func writePage[T segment.Status | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, rows []T, tagOf func(*T) string) error {
-	part := strings.ToLower(string(ctx.QueryArgs().Peek("tag")))
+func writePage[T segment.Status | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, read func(part string) (shownPage[T], error)) error {
+	part := string(ctx.QueryArgs().Peek("tag"))
 	guardPage(ctx, pagePolicy)
 	return s.listOf(ctx, contentHTML, func() ([]byte, error) {
-		var p shownPage[T]
-		for i := range rows {
-			if !strings.Contains(strings.ToLower(tagOf(&rows[i])), part) {
-				continue
-			}
-			if p.Matched++; len(p.Rows) < pageRows {
-				p.Rows = append(p.Rows, rows[i])
-			}
+		p, err := read(part)
+		if err != nil {
+			return nil, err
 		}
-		p.LeftOut = p.Matched - len(p.Rows)
 		var body bytes.Buffer
 		if err := templates.ExecuteTemplate(&body, name, &p); err != nil {
 			return nil, fmt.Errorf("writing the page %s: %w", name, err)

@@ -231,7 +231,7 @@ func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []by
 
 // admit is what is looked at before n IDs are asked for.
 func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) {
-	if err := checkKey(key); err != nil {
+	if checkKey(key) != nil || m == snowflakeMode && len(key) > maxSnowflakeKey {
 		return nil, nil, errBadRawKey
 	}
 	settings := r.s.live.Load()

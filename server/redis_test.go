@@ -111,9 +111,9 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 		"LEAF.SEGMENT order 101":       "-BAD_COUNT count is a number from 1 to 100",
 		"LEAF.SEGMENT order x":         "-BAD_COUNT count is a number from 1 to 100",
 		"LEAF.SNOWFLAKE order -1":      "-BAD_COUNT count is a number from 1 to 100",
-		"INCR " + long:                 "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
-		"LEAF.SNOWFLAKE a\x01":         "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
-		"LEAF.SNOWFLAKE a\xff 2":       "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
+		"INCR " + long:                 "-BAD_KEY a key is 1 to 128 characters (a snowflake key: bytes) of UTF-8 without control characters",
+		"LEAF.SNOWFLAKE a\x01":         "-BAD_KEY a key is 1 to 128 characters (a snowflake key: bytes) of UTF-8 without control characters",
+		"LEAF.SNOWFLAKE a\xff 2":       "-BAD_KEY a key is 1 to 128 characters (a snowflake key: bytes) of UTF-8 without control characters",
 		"LEAF.DECODE x":                "-BAD_ID a snowflake ID is a decimal number from 0 to 9223372036854775807",
 		"LEAF.RANGE segment order 201": "-BAD_COUNT count is a number from 1 to 200",
 		"LEAF.RANGE snowflake x 101":   "-BAD_COUNT count is a number from 1 to 100",
@@ -126,9 +126,9 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 		"MULTI":                        "-ERR leafd has no transactions: send a pipeline without MULTI, in redis-py pipeline(transaction=False)",
 		"EXEC":                         "-ERR leafd has no transactions: send a pipeline without MULTI, in redis-py pipeline(transaction=False)",
 		"CLUSTER NODES":                "-ERR This instance has cluster support disabled",
-		"*2\r\n$4\r\nINCR\r\n$0\r\n":   "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
+		"*2\r\n$4\r\nINCR\r\n$0\r\n":   "-BAD_KEY a key is 1 to 128 characters (a snowflake key: bytes) of UTF-8 without control characters",
 		"SUBSCRIBE order":              "-ERR unknown command 'SUBSCRIBE', with args beginning with: 'order' ",
-		"LEAF.SNOWFLAKE " + long + " ": "-BAD_KEY a key is 1 to 128 bytes of UTF-8 without control characters",
+		"LEAF.SNOWFLAKE " + long + " ": "-BAD_KEY a key is 1 to 128 characters (a snowflake key: bytes) of UTF-8 without control characters",
 	} {
 		require.Equal(t, answer, c.ask(command), command)
 	}

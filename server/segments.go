@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -16,17 +14,9 @@ func FromService(s *segment.Service) Segments { return tags{s} }
 // tags adapts a service to Segments.
 type tags struct{ *segment.Service }
 
-func (t tags) Check(key []byte) error {
-	_, err := t.Lookup(key)
+func (t tags) Check(ctx context.Context, key []byte) error {
+	_, err := t.Find(ctx, key)
 	return err
-}
-
-func (t tags) Next(ctx context.Context, key []byte) (int64, error) {
-	tag, err := t.Find(ctx, key)
-	if err != nil {
-		return 0, err
-	}
-	return tag.Next(ctx)
 }
 
 // Try trusts last while it has IDs, however old it is: once its row is gone, or its service is
@@ -45,20 +35,28 @@ func (t tags) Try(key []byte, last **segment.Tag, most int) (int64, int) {
 	return tag.Try(most)
 }
 
+// NextN expands the ranges that the IDs are.
 func (t tags) NextN(ctx context.Context, key []byte, dst []int64) error {
-	tag, err := t.Find(ctx, key)
+	var some [4]segment.IDRange
+	ranges, err := t.NextRanges(ctx, key, len(dst), some[:0])
 	if err != nil {
 		return err
 	}
-	return tag.NextN(ctx, dst)
+	for _, r := range ranges {
+		for id := r.First; id <= r.Last; id++ {
+			dst[0], dst = id, dst[1:]
+		}
+	}
+	return nil
 }
 
-func (t tags) NextRanges(ctx context.Context, key []byte, n int, dst []segment.IDRange) ([]segment.IDRange, error) {
-	tag, err := t.Find(ctx, key)
-	if err != nil {
-		return dst, err
+func (t tags) Page(after, part string, limit int) ([]segment.Status, int) {
+	page, more := t.Service.Page(after, part, limit)
+	all := make([]segment.Status, len(page))
+	for i, tag := range page {
+		all[i] = tag.Status()
 	}
-	return tag.NextRanges(ctx, n, dst)
+	return all, more
 }
 
 // segmentPage is the answer of GET /api/segments.
@@ -67,40 +65,31 @@ type segmentPage struct {
 	Next     string           `json:"next,omitempty"` // the cursor; empty: this is the last page
 }
 
-// segments answers GET /api/segments: a page of the tags ordered by name, after ?after.
+// segments answers GET /api/segments: a page of the tags in memory, ordered by name, after ?after.
 func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	p, err := pageOf(ctx)
 	if err != nil {
 		return err
 	}
-	tags, err := s.segmentStatus()
+	b, err := s.segmentBackend()
 	if err != nil {
 		return err
 	}
-	return s.listOf(ctx, contentJSON, jsonOf(func() any { return p.ofTags(tags) }))
+	return s.listOf(ctx, contentJSON, jsonOf(func() any {
+		list, more := b.Segments.Page(p.after, "", p.limit)
+		answer := segmentPage{Segments: list}
+		if more > 0 {
+			answer.Next = list[len(list)-1].Tag
+		}
+		return answer
+	}))
 }
 
-// ofTags returns the page of list, which is ordered by name.
-func (p page) ofTags(list []segment.Status) segmentPage {
-	from, found := slices.BinarySearchFunc(list, p.after, func(t segment.Status, name string) int { return strings.Compare(t.Tag, name) })
-	if found {
-		from++
-	}
-	list = list[from:]
-	if len(list) <= p.limit {
-		return segmentPage{Segments: list}
-	}
-	return segmentPage{Segments: list[:p.limit], Next: list[p.limit-1].Tag}
-}
-
-// segmentStatus returns the tags in memory, which must not be changed; never nil.
-func (s *Server) segmentStatus() ([]segment.Status, error) {
+// segmentBackend returns the backend, where segment IDs are switched on.
+func (s *Server) segmentBackend() (*Backend, error) {
 	b, err := s.ready()
-	if err != nil {
-		return nil, err
+	if err == nil && b.Segments == nil {
+		err = errModeDisabled
 	}
-	if b.Segments == nil {
-		return nil, errModeDisabled
-	}
-	return s.tags.get(func() ([]segment.Status, error) { return append([]segment.Status{}, b.Segments.Status()...), nil })
+	return b, err
 }

@@ -21,7 +21,7 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 		store.Set(name, 0, 1000)
 	}
 	service, err := segment.New(segment.Config{
-		Store: store, HighWater: segmenttest.NewHighWater(), MaxStep: 1000, Wait: 2 * time.Second, Refresh: 1000 * time.Hour,
+		Store: store, HighWater: segmenttest.NewHighWater(), Marks: "memory", Wait: 2 * time.Second,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -29,8 +29,12 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 	go func() { ran <- service.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ran) })
 	r := startEmpty(t, nil)
-	require.Eventually(t, service.Loaded, time.Minute, time.Millisecond)
-	r.SetBackend(&Backend{Segments: FromService(service), Admin: &segment.Table{Admin: store}})
+	require.Eventually(t, func() bool { return service.Ready() == nil }, time.Minute, time.Millisecond)
+	r.SetBackend(&Backend{Segments: FromService(service), Admin: &segment.Table{Admin: store, Service: service}})
+	for _, name := range names {
+		_, err := service.Find(ctx, []byte(name))
+		require.NoError(t, err)
+	}
 	return r, store, service
 }
 
@@ -74,10 +78,10 @@ func TestTagThatIsMadeAgainIsServedFromMemory(t *testing.T) {
 	before := last
 	_, err := store.Delete(t.Context(), "a", nil)
 	require.NoError(t, err)
-	require.NoError(t, service.Reload(t.Context(), "a"))
-	require.ErrorIs(t, served.Check(key), segment.ErrUnknownTag)
+	service.Deleted("a")
+	require.ErrorIs(t, served.Check(t.Context(), key), segment.ErrUnknownTag)
 	store.Set("a", 5000, 1000)
-	require.NoError(t, service.Reload(t.Context()))
+	service.Created("a")
 	require.True(t, inMemory())
 	require.NotSame(t, before, last)
 }
@@ -88,13 +92,15 @@ func TestSegmentsShowUse(t *testing.T) {
 	require.Len(t, list.Segments, 2)
 	require.Equal(t, "0", list.Segments[0]["issued"])
 	require.EqualValues(t, 0, list.Segments[0]["rate"])
-	require.NotContains(t, list.Segments[0], "remaining_s", "never used")
+	require.EqualValues(t, 0, list.Segments[0]["remaining_s"], "no range was fetched yet")
 
 	r.warm(t, service, "a", 3)
 	var a map[string]any
 	var st segment.Status
 	require.Eventually(t, func() bool { // the last second may be looked at just now
-		a, st = r.segmentList(t, "").Segments[0], service.Status()[0]
+		tag, err := service.Lookup([]byte("a"))
+		require.NoError(t, err)
+		a, st = r.segmentList(t, "").Segments[0], tag.Status()
 		return a["rate"] == st.Rate
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, fmt.Sprint(st.Issued), a["issued"])
@@ -102,7 +108,7 @@ func TestSegmentsShowUse(t *testing.T) {
 	require.InDelta(t, *st.Remaining, a["remaining_s"], 1e-6)
 
 	// Nothing is left: 0 is told, not left out.
-	store.Fail(fmt.Errorf("connection refused"))
+	store.Fail(segmenttest.ErrAway)
 	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a?n=50").status == 503 }, time.Minute, time.Microsecond)
 	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a").status == 503 }, time.Minute, time.Microsecond)
 	r.forgetLists() // else they serve for a second
@@ -134,10 +140,10 @@ func TestConnectionsFindTheirTag(t *testing.T) {
 	}
 	_, err := store.Delete(t.Context(), "a", nil)
 	require.NoError(t, err)
-	require.NoError(t, service.Reload(t.Context(), "a"))
+	service.Deleted("a")
 	r.get(segmentPrefix+"a").requireError(t, 404, "unknown_key")
 	store.Set("a", 5000, 1000)
-	require.NoError(t, service.Reload(t.Context()))
+	service.Created("a")
 	require.Equal(t, "5000", r.get(segmentPrefix+"a").body)
 	require.Equal(t, "5001", r.get(segmentPrefix+"a").body)
 }

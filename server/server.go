@@ -113,9 +113,9 @@ type Snowflake interface {
 
 // Segments issues the IDs of tags; see FromService.
 type Segments interface {
-	// Check returns nil when the tag is served, without using an ID;
+	// Check returns nil when there is such a tag, without using an ID; it may wait for the table.
 	// segment.ErrUnknownTag, segment.ErrUnavailable.
-	Check(key []byte) error
+	Check(ctx context.Context, key []byte) error
 	// Next returns an ID of the tag, and fails as Check. It doesn't retain key.
 	Next(ctx context.Context, key []byte) (int64, error)
 	// Try returns up to most IDs of the tag that are in memory: first and those that
@@ -127,11 +127,11 @@ type Segments interface {
 	NextN(ctx context.Context, key []byte, dst []int64) error
 	// NextRanges appends n IDs of the tag to dst, or fails for all of them.
 	NextRanges(ctx context.Context, key []byte, n int, dst []segment.IDRange) ([]segment.IDRange, error)
-	// Status returns the tags in memory, ordered by name.
-	Status() []segment.Status
-	// Reload reads the table again, so that changed tags are served at once, and the
-	// deleted ones no more.
-	Reload(ctx context.Context, deleted ...string) error
+	// Used calls yield with each tag in memory, in no particular order, until it returns false.
+	Used(yield func(segment.Status) bool)
+	// Page returns up to limit tags in memory, ordered by name, that come after the name after and contain
+	// part, in whichever case; and how many more follow.
+	Page(after, part string, limit int) (page []segment.Status, more int)
 }
 
 // Backend is what the daemon serves once it knows its identity.
@@ -167,13 +167,11 @@ type Server struct {
 	overload  *overload
 	born      time.Duration // immutable; on the monotonic clock
 	history   history
-	views     shared[*builtOverview]   // the overview
-	members   latest[[]WorkerInfo]     // of the registry
-	rows      shared[[]segment.Row]    // of the table
-	tags      shared[[]segment.Status] // in memory
-	others    latest[heard]            // the peers
-	texts     sync.Map                 // *shared[[]byte] by the name of an answer, of which there are few
-	lists     lists                    // immutable
+	views     shared[*builtOverview] // the overview
+	members   latest[[]WorkerInfo]   // of the registry
+	others    latest[heard]          // the peers
+	texts     sync.Map               // *shared[[]byte] by the name of an answer, of which there are few
+	lists     lists                  // immutable
 	dashboard *dashboard
 	openapi   []byte         // immutable; the answer of GET /openapi.json
 	sampled   zerolog.Logger // for lines that every request could cause
@@ -215,8 +213,6 @@ func New(cfg Config) (*Server, error) {
 		views:   shared[*builtOverview]{every: listShare, cost: listRest},
 		members: latest[[]WorkerInfo]{shared: shared[*asRead[[]WorkerInfo]]{every: workersShare, cost: listRest}},
 		others:  latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}},
-		rows:    shared[[]segment.Row]{every: listShare, cost: listRest},
-		tags:    shared[[]segment.Status]{every: listShare, cost: tagsCost},
 	}
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
 		return nil, err

@@ -11,8 +11,6 @@ import (
 const (
 	// listShare is how old a list may be that serves all requests for it.
 	listShare = time.Second
-	// tagsCost bounds what collecting all tags takes of one processor to a part of that size.
-	tagsCost = 20
 	// textShare is how old a scrape or an INFO may be.
 	textShare = 100 * time.Millisecond
 	// mostRest bounds rests that are times of what something took: where the process was
@@ -140,8 +138,6 @@ func (l *latest[T]) stale(s *Server, r *asRead[T]) bool {
 
 // forgetLists has the next lists read again.
 func (s *Server) forgetLists() {
-	s.rows.forget()
-	s.tags.forget()
 	s.members.forget()
 	s.views.forget()
 	s.texts.Clear()

@@ -123,16 +123,16 @@ type slowTable struct {
 	lists atomic.Int64
 }
 
-func (s *slowTable) List(ctx context.Context) ([]segment.Row, error) {
+func (s *slowTable) Page(ctx context.Context, after, part string, limit int) ([]segment.Row, error) {
 	s.lists.Add(1)
 	time.Sleep(50 * time.Millisecond)
-	return s.Admin.List(ctx)
+	return s.Admin.Page(ctx, after, part, limit)
 }
 
 // However many requests come, the table is read once; after a change, by the next request.
 func TestPagesShareOneReading(t *testing.T) {
 	r := startEmpty(t, nil)
-	slow := &slowTable{Admin: r.table}
+	slow := &slowTable{Admin: tableAdmin{r.table}}
 	b := r.newBackend()
 	b.Admin = &segment.Table{Admin: slow}
 	r.SetBackend(b)

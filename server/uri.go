@@ -21,6 +21,10 @@ const (
 	modes // their number
 )
 
+// maxSnowflakeKey is the longest key of snowflake IDs, in bytes. That of segment IDs is a tag: 128 characters, in
+// segment.MaxTagBytes.
+const maxSnowflakeKey = 128
+
 const (
 	snowflakePrefix = "/api/snowflake/get/"
 	segmentPrefix   = "/api/segment/get/"
@@ -62,7 +66,7 @@ func splitKey(rest []byte) (key, query []byte, err error) {
 	default:
 		return splitUnusual(rest)
 	}
-	if len(key) == 0 || len(key) > segment.MaxTagBytes {
+	if len(key) == 0 || len(key) > segment.MaxTagChars {
 		return nil, nil, errBadKey
 	}
 	return key, query, nil
@@ -107,10 +111,10 @@ func checkKey(key []byte) error {
 	for plain < len(key) && plainByte[key[plain]] {
 		plain++
 	}
-	if plain == len(key) {
+	if plain == len(key) && plain <= segment.MaxTagChars {
 		return nil // as nearly every key is
 	}
-	if !utf8.Valid(key) {
+	if !utf8.Valid(key) || utf8.RuneCount(key) > segment.MaxTagChars {
 		return errBadKey
 	}
 	if bytes.IndexFunc(key, unicode.IsControl) >= 0 {

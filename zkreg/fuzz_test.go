@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
 )
 
 // FuzzPaths: two roots that are accepted put everything where ZooKeeper takes it, and
@@ -35,6 +37,9 @@ func FuzzPaths(f *testing.F) {
 		{"/\x00", ""},
 	} {
 		f.Add(s[0], s[1], "order")
+	}
+	for _, tag := range []string{".", "..", "...", "a/../b", "\x00\x1f\x7f", strings.Repeat("/", segment.MaxTagBytes), strings.Repeat("😀", segment.MaxTagBytes/4)} {
+		f.Add("", "", tag)
 	}
 	good := regexp.MustCompile(`^(/[!-.0-~]+)+$`)
 	f.Fuzz(func(t *testing.T, root, forever, tag string) {

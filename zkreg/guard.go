@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"path"
+	"slices"
+	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -19,172 +20,165 @@ import (
 
 // Guard is the segment.Guard of one daemon. It has a session of its own: a life that
 // begins again, with another Registry, leaves it as it is, and reports never queue behind
-// its requests. Its methods may be called at any time from any goroutine.
-type Guard struct {
-	tree
-
-	mu     sync.Mutex
-	parent int64         // mu protects; czxid of the parent of all high marks; 0: never seen
-	seen   time.Duration // mu protects; monotonic; when that was seen first
-}
+// its requests. Its methods may be called at any time from any goroutine. It keeps:
+//
+//   - A transaction is sent over the connection over which all that it rests on was read, and
+//     checks the root's version first: nothing is written below a root that is absent, or was
+//     written since Open told whose it is.
+//   - A mark counts as absent only where ZooKeeper says so. Every other answer about a mark refuses it.
+type Guard struct{ tree }
 
 var _ segment.Guard = (*Guard)(nil)
 
 // OpenGuard returns at once and connects in the background. It fails only for what can
-// never work. Of cfg it needs Servers and Clock.
+// never work. Of cfg it needs Servers.
 func OpenGuard(cfg Config) (*Guard, error) {
 	t, err := cfg.connect()
-	return &Guard{tree: t}, err
+	return &Guard{t}, err
 }
 
 // Connection implements segment.Guard.
 func (g *Guard) Connection() uint64 { return g.session.Connection() }
 
-// Open implements segment.Guard. In the root of a cluster that stands, it makes the parent
-// of all high marks where that is missing: as one that has lost them, unless this is the
-// first time.
+// Open implements segment.Guard.
 func (g *Guard) Open(ctx context.Context) (segment.Opened, error) {
 	s, _, err := g.stands(ctx) // waits for the connection
-	o := segment.Opened{Conn: s.Conn, Settle: g.settleTime()}
-	if err == nil {
-		o.Wait, err = g.settling(ctx, s.Root)
-	}
 	if err != nil {
 		return segment.Opened{}, isAway(err)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	// A ZooKeeper that lost its data, or was put back to where it was, doesn't know the session, and
-	// an operator notes the rest as a loss.
-	o.Session = fmt.Sprintf("%x/%d/%d/%x", g.session.Info().ID, s.Root.Losses, s.Root.LostAt, g.parent)
-	return o, nil
+	return segment.Opened{
+		Conn: s.Conn, Root: int64(s.Root.Stat.Version), Cluster: s.Root.Cluster, Loss: fmt.Sprintf("%d/%d", s.Root.Losses, s.Root.LostAt),
+	}, nil
 }
 
-// settleTime is how long it takes until every daemon has found out that ZooKeeper lost data. A
-// server grants the sessions that it wants: ours tells how long the others' are.
-func (g *Guard) settleTime() time.Duration {
-	return cmp.Or(g.cfg.Settle, max(g.cfg.SessionTimeout, g.session.Info().Timeout)+settleBeyondSession)
-}
+// readers is how many marks are read at once.
+const readers = 64
 
-// settling returns for how long others may yet put high marks back that were lost with
-// their parent.
-func (g *Guard) settling(ctx context.Context, root *worker.Root) (time.Duration, error) {
-	for {
-		var d highRoot
-		data, stat, err := g.read(ctx, g.high)
-		if stat != nil {
-			d, err = decode(g.high, data, d, segment.ErrGuardDamaged, `set it to {"settled":false}`, func(*highRoot) error { return nil })
-		}
-		if err != nil {
-			return 0, err
-		}
-		now := g.cfg.Clock.Mono()
-		g.mu.Lock()
-		if stat != nil && g.parent != stat.Czxid {
-			g.parent, g.seen = stat.Czxid, now
-		}
-		first, left := root.Losses == 0 && g.parent == 0, g.seen+g.settleTime()-now
-		g.mu.Unlock()
-		write := createNode(g.high, encode(highRoot{Settled: first}), 0)
-		switch {
-		case d.Settled:
-			return 0, nil
-		case stat != nil && left > 0:
-			return left, nil
-		case stat != nil:
-			write = setData(g.high, encode(highRoot{Settled: true}), stat.Version)
-		}
-		if _, err := g.session.Multi(ctx, 0, write); err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) {
-			return 0, err
-		}
+// Read implements segment.Guard.
+func (g *Guard) Read(ctx context.Context, at segment.Opened, tags []string) ([]segment.HighMark, error) {
+	if err := g.on(at.Conn); err != nil {
+		return nil, err
 	}
+	marks, away := make([]segment.HighMark, len(tags)), make([]error, readers)
+	var group sync.WaitGroup
+	var next atomic.Int64
+	for r := range min(readers, len(tags)) {
+		group.Go(func() { // until one is away, which all are then
+			for i := next.Add(1) - 1; i < int64(len(tags)) && away[r] == nil; i = next.Add(1) - 1 {
+				marks[i] = g.readHigh(ctx, tags[i])
+				if errors.Is(marks[i].Err, segment.ErrGuardAway) {
+					away[r] = marks[i].Err
+				}
+			}
+		})
+	}
+	group.Wait()
+	// No connection has the number of one before: where it is open still, all was read over it.
+	if err := cmp.Or(cmp.Or(away...), g.on(at.Conn)); err != nil {
+		return nil, err
+	}
+	return marks, nil
 }
 
-// Get implements segment.Guard.
-func (g *Guard) Get(ctx context.Context, conn uint64, tag string) (segment.HighMark, error) {
-	if g.session.Connection() != conn {
-		return segment.HighMark{}, isAway(errors.New("the connection broke"))
+// on returns ErrGuardAway unless the connection conn is open.
+func (g *Guard) on(conn uint64) error {
+	if conn == 0 || g.Connection() != conn {
+		return isAway(zksession.ErrOtherConnection)
 	}
+	return nil
+}
+
+// readHigh reads the high mark of a tag; ErrGuardAway is in it like ErrGuardRefused.
+func (g *Guard) readHigh(ctx context.Context, tag string) segment.HighMark {
 	p := g.highOf(tag)
-	data, stat, err := g.session.Get(ctx, p)
-	if errors.Is(err, zk.ErrNoNode) {
-		return segment.HighMark{Version: -1, Conn: conn}, nil
-	}
+	data, stat, err := g.read(ctx, p)
 	if err != nil {
-		return segment.HighMark{}, ofMark(err)
+		return segment.HighMark{Tag: tag, Err: asked(err)}
+	}
+	if stat == nil {
+		return segment.HighMark{Tag: tag, Version: -1}
 	}
 	d, err := decodeHigh(p, data)
 	if err != nil {
-		return segment.HighMark{}, err
+		return segment.HighMark{Tag: tag, Err: err}
 	}
-	return segment.HighMark{High: d.High, By: d.By, Version: int64(stat.Version), Conn: conn, Written: time.UnixMilli(stat.Mtime)}, nil
+	return segment.HighMark{
+		Tag: tag, High: d.High, Seen: d.Seen, On: d.On, By: d.By, Deleted: d.Deleted, Version: int64(stat.Version), WroteAt: stat.Mtime,
+	}
 }
 
-// Put implements segment.Guard. Where there was no high mark it is created, and the version
-// of what was not there can't be of another time.
-func (g *Guard) Put(ctx context.Context, tag string, seen segment.HighMark, high int64, by string) (segment.HighMark, error) {
-	p, data := g.highOf(tag), encode(highData{High: high, By: by})
-	conn, write, err := seen.Conn, setData(p, data, int32(seen.Version)), error(nil) //nolint:gosec // it was one
-	if seen.Version < 0 {
-		conn, write, err = 0, createNode(p, data, 0), g.ensure(ctx, path.Dir(p))
-	}
-	if err == nil {
-		_, err = g.session.Multi(ctx, conn, write)
-	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode) && seen.Version < 0:
-		return segment.HighMark{}, isAway(fmt.Errorf("all high marks are gone: %w", err)) // Open makes their parent
-	case isConflict(err):
-		return segment.HighMark{}, fmt.Errorf("%w: %w", segment.ErrGuardConflict, err)
-	case err != nil:
-		return segment.HighMark{}, ofMark(err)
-	}
-	return segment.HighMark{High: high, By: by, Version: seen.Version + 1, Conn: seen.Conn}, nil
-}
-
-// Forget removes the high mark of tag, and returns it as it was; 0 where there was none.
-func (g *Guard) Forget(ctx context.Context, tag string) (int64, error) {
-	p := g.highOf(tag)
-	data, stat, err := g.read(ctx, p)
-	if err != nil || stat == nil {
-		return 0, err
-	}
-	d, _ := decodeHigh(p, data) // one that is damaged is as good as any to remove
-	_, err = g.session.Multi(ctx, 0, deleteNode(p, stat.Version))
-	return d.High, err
-}
-
-// Tags returns the tags that have a high mark.
-func (g *Guard) Tags(ctx context.Context) (tags []string, err error) {
-	folders, _, err := g.children(ctx, g.high)
-	for _, folder := range folders {
-		names, _, err := g.children(ctx, g.high+"/"+folder)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			tag, err := url.PathUnescape(name) // escape's %XX
-			if err == nil && escape(tag) == name {
-				tags = append(tags, tag) // others are none of ours
+// Write implements segment.Guard.
+func (g *Guard) Write(ctx context.Context, at segment.Opened, marks []segment.HighMark) error {
+	write := func() error {
+		var ops []any
+		for _, m := range marks {
+			p, data := g.highOf(m.Tag), encode(highData{High: m.High, Seen: m.Seen, On: m.On, By: m.By, Deleted: m.Deleted})
+			if m.Version < 0 {
+				ops = append(ops, createNode(p, data, 0))
+			} else {
+				ops = append(ops, setData(p, data, int32(m.Version))) //nolint:gosec // it was one
 			}
 		}
+		return g.change(ctx, at, ops)
 	}
-	return tags, err
+	err := write()
+	if errors.Is(err, segment.ErrGuardConflict) && errors.Is(err, zk.ErrNoNode) { // a folder, perhaps; nothing was done
+		if err := g.makeFolders(ctx, at); err != nil && !errors.Is(err, segment.ErrGuardConflict) {
+			return err
+		}
+		err = write()
+	}
+	return err
 }
 
-// ofMark is err of a request for one high mark. What ZooKeeper says of the znode, such as that
-// we have no permission, is no reason to take ZooKeeper for away.
-func ofMark(err error) error {
-	if zksession.AboutNode(err) {
+// makeFolders makes all folders of high marks that are missing, at once: ErrGuardConflict where another
+// daemon has done that meanwhile.
+func (g *Guard) makeFolders(ctx context.Context, at segment.Opened) error {
+	names, stat, err := g.children(ctx, g.high)
+	if err != nil {
+		return asked(err)
+	}
+	var ops []any
+	if stat == nil {
+		ops = append(ops, createNode(g.high, nil, 0))
+	}
+	for i := range folders {
+		if p := g.folder(uint32(i)); !slices.Contains(names, path.Base(p)) {
+			ops = append(ops, createNode(p, nil, 0))
+		}
+	}
+	return g.change(ctx, at, ops)
+}
+
+// change does ops, on the root and the connection of at.
+func (g *Guard) change(ctx context.Context, at segment.Opened, ops []any) error {
+	if err := g.on(at.Conn); err != nil {
 		return err
+	}
+	responses, err := g.session.Multi(ctx, at.Conn, slices.Insert(ops, 0, check(g.root, int32(at.Root)))...) //nolint:gosec // it was one
+	switch {
+	case isConflict(err) && len(responses) > 0 && responses[0].Error != nil:
+		return fmt.Errorf("%w: %w", segment.ErrGuardMoved, err)
+	case isConflict(err):
+		return fmt.Errorf("%w: %w", segment.ErrGuardConflict, err)
+	case err != nil:
+		return asked(err)
+	}
+	return nil
+}
+
+// asked is err of a request about high marks: ErrGuardRefused where it is an answer, else ErrGuardAway.
+func asked(err error) error {
+	if isAnswer(err) {
+		return fmt.Errorf("%w: %w", segment.ErrGuardRefused, err)
 	}
 	return isAway(err)
 }
 
-// isAway is err of a guard that can't be asked, unless it is damaged.
-func isAway(err error) error {
-	if errors.Is(err, segment.ErrGuardDamaged) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", segment.ErrGuardAway, err)
+// isAnswer tells that ZooKeeper has answered with err, in a code that go-zookeeper knows or not.
+func isAnswer(err error) bool {
+	return !errors.Is(err, worker.ErrUnreachable) || errors.Is(err, zk.ErrAPIError) || errors.Is(err, zk.ErrSessionMoved) || strings.Contains(err.Error(), "unknown error: -")
 }
+
+// isAway is err of a guard that can't be asked.
+func isAway(err error) error { return fmt.Errorf("%w: %w", segment.ErrGuardAway, err) }

@@ -27,7 +27,7 @@ type paths struct {
 	forever   string // parent of the persistent entries
 	released  string // parent of the hints; each write of its data tells ZooKeeper's now
 	temporary string // parent of the ephemeral nodes of the live set
-	high      string // parent of the folders of the tags' high marks; data: highRoot
+	high      string // parent of the folders of the tags' high marks
 }
 
 // newPaths returns the paths under root; forever is empty for the usual place.
@@ -61,12 +61,18 @@ func parents(p string) (all []string) {
 	return all
 }
 
-// highOf is the high mark of a tag, in one of 256 folders: ZooKeeper gives no list of
-// children that is longer than a message.
+// folders is how many folders of high marks there are: ZooKeeper gives no list of children that is
+// longer than a message.
+const folders = 256
+
+// folder is the one of the tags with this hash.
+func (p paths) folder(hash uint32) string { return fmt.Sprintf("%s/%02x", p.high, hash%folders) }
+
+// highOf is the high mark of a tag.
 func (p paths) highOf(tag string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(tag))
-	return fmt.Sprintf("%s/%02x/%s", p.high, h.Sum32()%256, escape(tag))
+	return p.folder(h.Sum32()) + "/" + escape(tag)
 }
 
 // ours is what the names of our entries begin with, before ZooKeeper's sequence number.
@@ -133,15 +139,13 @@ const (
 // latest is the end of the year 9999: what lies beyond is no time, but damage.
 const latest clock.Millis = 253402300799999
 
-// highData is a tag's high mark.
+// highData is a tag's high mark, as segment.HighMark has it.
 type highData struct {
-	High int64  `json:"high"`
-	By   string `json:"by"` // which fetch of which life wrote it
-}
-
-// highRoot is the data of the parent of all high marks.
-type highRoot struct {
-	Settled bool `json:"settled"` // the daemons that knew high marks of before it was made have put them back
+	High    int64  `json:"high"`
+	Seen    int64  `json:"seen"`
+	On      string `json:"on"`
+	By      string `json:"by"`
+	Deleted bool   `json:"deleted,omitempty"`
 }
 
 // encode can't fail: none of the payloads holds anything that JSON can't.
@@ -210,10 +214,10 @@ func decodeEntry(p string, data []byte) (worker.Entry, error) {
 // alone reads. An empty one stands for a life that no record knows.
 func ownerOf(payload []byte) string { return cmp.Or(string(payload), "unknown") }
 
-// decodeHigh reads the high mark of a tag at p. segment.ErrGuardDamaged.
+// decodeHigh reads the high mark of a tag at p. segment.ErrGuardRefused.
 func decodeHigh(p string, data []byte) (highData, error) {
-	const todo = `set it to {"high":N,"by":""}, with N not below max_id and the tag's highest "high" of all daemons' /api/segments`
-	return decode(p, data, highData{High: -1}, segment.ErrGuardDamaged, todo, func(d *highData) error {
+	const todo = `set it to {"high":N,"by":""}, with N not below max_id and the tag's highest "high" in all daemons' /api/segments`
+	return decode(p, data, highData{High: -1}, segment.ErrGuardRefused, todo, func(d *highData) error {
 		return want(d.High >= 0, "high is missing or negative")
 	})
 }

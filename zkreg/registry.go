@@ -24,12 +24,6 @@ import (
 // DefaultSessionTimeout is Config's.
 const DefaultSessionTimeout = 6 * time.Second
 
-// settleBeyondSession is how much longer than a session the guard of the segments settles. After
-// ZooKeeper lost its data, servers refuse the clients that have seen more than they know, until
-// these give their sessions up: their timeout. Then each needs a report's time to put back what
-// it knows.
-const settleBeyondSession = 10 * time.Second
-
 // Config is what a Registry needs, as package settings has checked it. Servers, Node, Address,
 // Layout and Clock must be set; a Directory needs neither Node nor Address nor Layout.
 type Config struct {
@@ -44,13 +38,10 @@ type Config struct {
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // nil: none
 	TLS            *tls.Config            // nil: plain
-	// Settle is how long a Guard waits for the others once all high marks were lost; 0 for
-	// settleBeyondSession more than the session timeout that the server grants.
-	Settle    time.Duration
-	Lease     time.Duration // the daemon's, which may not be longer than the cluster's longest
-	Threshold time.Duration // how far apart clocks may be; worker.DefaultClockThreshold if 0
-	Lead      time.Duration // how far ahead of its clock a daemon issues; worker.DefaultCeilingLead if 0
-	Clock     clock.Clock
+	Lease          time.Duration          // the daemon's, which may not be longer than the cluster's longest
+	Threshold      time.Duration          // how far apart clocks may be; worker.DefaultClockThreshold if 0
+	Lead           time.Duration          // how far ahead of its clock a daemon issues; worker.DefaultCeilingLead if 0
+	Clock          clock.Clock
 	// Dial opens the session; nil for zksession.Open. Tests have a ZooKeeper in memory.
 	Dial func(zksession.Config) (Session, error)
 }

@@ -24,7 +24,7 @@ import (
 func daemonConfig(server *zookeepertest.Server, root, node string) Config {
 	return Config{
 		Servers: []string{server.Addr()}, Root: root, Node: node, Address: "10.0.0.5:8080",
-		Layout: snowflake.DefaultLayout(), SessionTimeout: 12 * time.Second, Settle: time.Nanosecond, Threshold: time.Millisecond, Clock: clock.System(),
+		Layout: snowflake.DefaultLayout(), SessionTimeout: 12 * time.Second, Threshold: time.Millisecond, Clock: clock.System(),
 	}
 }
 
@@ -202,10 +202,6 @@ func TestNobodyThere(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{"127.0.0.1:1"}, Node: "a", Address: "10.0.0.5:8080", Layout: snowflake.DefaultLayout(), Clock: clock.System()}
 	r, d := openRegistry(t, cfg), directory(t, cfg)
-	g, err := OpenGuard(cfg)
-	require.NoError(t, err)
-	require.Equal(t, 16*time.Second, g.settleTime())
-	require.NoError(t, g.Close())
 	me, s := fresh(r), worker.Snapshot{Conn: 1, Root: &worker.Root{}}
 	me.WorkerID = 0
 	for name, ask := range map[string]func(ctx context.Context) error{
@@ -223,7 +219,7 @@ func TestNobodyThere(t *testing.T) {
 		require.ErrorContains(t, err, "127.0.0.1:1", name)
 	}
 	require.NoError(t, r.Close())
-	_, err = r.Look(bounded(t, patience), me)
+	_, err := r.Look(bounded(t, patience), me)
 	require.ErrorIs(t, err, worker.ErrUnreachable, "closed")
 }
 

@@ -76,7 +76,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 	for i := range cases {
 		c := onShared(t)
 		v := &victim{m: c.machine(), o: c.watch()}
-		v.l = v.m.start(append(steady(), tune("SegmentWait", "10s"))...) // a busy machine's range is no refusal
+		v.l = v.m.start(append(steady(), sharedTable(t)...)...)
 		victims[i] = v
 	}
 	for i, tc := range cases {
@@ -84,7 +84,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		v.l.awaitStatus("/readyz", http.StatusOK)
 		v.owner = v.l.info().Owner
 		v.path = v.o.path(0)
-		v.ld, v.segments = newLoad(v.l, "/api/snowflake/get/a?n=20"), newLoad(v.l, "/api/segment/get/leaf-segment-test")
+		v.ld, v.segments = newLoad(v.l, "/api/snowflake/get/a?n=20"), newLoad(v.l, "/api/segment/get/a")
 		v.ld.flows(t, 200)
 		v.l.signal(syscall.SIGSTOP) // its next life may write the entry a second later
 		tc.do(v.o, v.path)

@@ -400,4 +400,8 @@ func TestModesThatAreOff(t *testing.T) {
 	l = m.ready("--modes", "snowflake")
 	require.Equal(t, "mode_disabled", l.mustGet("/api/segment/get/leaf-segment-test").code())
 	require.Equal(t, cli.ExitOK, l.stop())
+	l = onShared(t).machine().ready()
+	require.Equal(t, "mode_disabled", l.mustGet("/api/segment/get/leaf-segment-test").code())
+	require.True(t, l.hasLogged("with zk and without mysql there are no segment IDs"))
+	require.Equal(t, cli.ExitOK, l.stop())
 }

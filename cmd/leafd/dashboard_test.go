@@ -46,7 +46,7 @@ func TestDashboard(t *testing.T) {
 	mariadb := mariadbtest.Start(t)
 	database := mariadb.NewDatabase(t)
 	javaTable(t, mariadb.DB(t, database))
-	args := often("--admin-token-file", clitest.WriteFile(t, "token", adminSecret+"\n"), "--mysql", mariadb.DSN(database), tune("SegmentRefresh", "1s"))
+	args := often("--admin-token-file", clitest.WriteFile(t, "token", adminSecret+"\n"), "--mysql", mariadb.DSN(database))
 	var daemons []*child
 	var machines []*machine
 	for i := range 3 {

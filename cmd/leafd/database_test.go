@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,80 +27,65 @@ func javaTable(t *testing.T, db *sql.DB) {
 	require.NoError(t, err)
 }
 
-// P4 on the real daemon: two of them on one MariaDB, which is killed and comes
-// back, and comes back older than it was.
+// onTable returns the settings of daemons on a database of the test's own, with the Java Leaf's table.
+func onTable(t *testing.T, mariadb *mariadbtest.Server) (db *sql.DB, args []string) {
+	t.Helper()
+	name := mariadb.NewDatabase(t)
+	db = mariadb.DB(t, name)
+	javaTable(t, db)
+	return db, []string{"--mysql", mariadb.DSN(name), tune("SegmentWait", "10s")} // a busy machine's range is no refusal
+}
+
+// sharedTable is onTable on the server that tests share.
+func sharedTable(t *testing.T) []string {
+	t.Helper()
+	_, args := onTable(t, mariadbtest.Shared(t))
+	return args
+}
+
+// P4 on the real daemon: its database is killed and comes back, and comes back older than it was (moved-forward).
 func TestDatabaseKilledAndSetBack(t *testing.T) {
 	t.Parallel()
-	one, two := newMachine(t), newMachine(t)
-	mariadb := mariadbtest.Start(t)
-	name := mariadb.NewDatabase(t)
-	db := mariadb.DB(t, name)
-	javaTable(t, db)
-	settings := []string{"--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s")}
-	first := one.ready(settings...)
-	second := two.ready(append(settings, "--worker-id", "1")...)
-
-	got := map[string][]int64{} // by tag
-	keep := func(tag, body string) {
-		list, err := ids(body)
-		require.NoError(t, err)
-		got[tag] = append(got[tag], list...)
-	}
-	take := func(l *child, tag string, n int) {
-		keep(tag, l.awaitStatus(fmt.Sprintf("/api/segment/get/%s?n=%d", tag, n), http.StatusOK).body)
-	}
+	m, mariadb := newMachine(t), mariadbtest.Start(t)
+	db, settings := onTable(t, mariadb)
+	l := m.ready(settings...)
+	s := &shop{cluster: &cluster{t: t}, got: map[string]map[int64]bool{}}
 	for range 30 {
-		take(first, "a", 50)
-		take(second, "a", 50)
+		s.take(l, "a", 50)
 	}
-	take(first, "b", 10)
+	s.take(l, "b", 10)
 
 	mariadb.Kill(t)
 	for range 20 {
-		require.Equal(t, http.StatusOK, first.mustGet("/api/snowflake/get/x").status, "snowflake needs no database")
-		take(first, "b", 10) // from memory
+		require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x").status, "snowflake needs no database")
+		s.take(l, "b", 10) // from memory
 	}
-	require.Equal(t, "segment_unavailable", first.awaitStatus("/api/segment/get/a?n=1000", http.StatusServiceUnavailable).code())
-	first.awaitLog(`"alarm":"segment_store"`)
-	without := first.awaitStatus("/readyz", http.StatusOK).body // a database that is gone is no reason to leave
+	require.Equal(t, "segment_unavailable", l.awaitStatus("/api/segment/get/a?n=10000", http.StatusServiceUnavailable).code())
+	l.awaitLog(`"alarm":"segment_store"`)
+	without := l.awaitStatus("/readyz", http.StatusOK).body // a database that is gone is no reason to leave
 	require.Contains(t, without, `"status":"degraded"`)
 	require.Contains(t, without, `"code":"segment_store","subject":"MySQL"`)
 	mariadb.Restart(t)
-	take(first, "a", 1000)
-	require.Eventually(t, func() bool { return strings.Contains(first.mustGet("/readyz").body, `"status":"ready"`) }, eventually, tick)
-	take(second, "a", 1000)
+	l.awaitStatus("/api/segment/get/b", http.StatusOK)
+	require.Eventually(t, func() bool { return strings.Contains(l.mustGet("/readyz").body, `"status":"ready"`) }, eventually, tick)
+	s.take(l, "a", 1000)
 
-	// Restored from a backup: a's max_id is back where it began.
-	_, err := mariadb.DB(t, name).ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = 'a'")
-	require.NoError(t, err)
-	for _, l := range []*child{first, second} {
-		require.Eventually(t, func() bool { // what was fetched before is good
-			a := l.mustGet("/api/segment/get/a?n=500")
-			if a.status == http.StatusOK {
-				keep("a", a.body)
-			}
-			return a.code() == "segment_unavailable"
-		}, eventually, time.Millisecond)
+	for _, again := range []bool{false, true} { // restored from a backup; the mark outlives the daemon
+		if again {
+			require.Equal(t, cli.ExitOK, l.stop())
+			require.NotContains(t, l.Log(), "root@")
+		}
+		setMaxID(t, db, "a", 1)
+		if again {
+			l = m.ready(settings...)
+		}
+		for range 5 {
+			s.take(l, "a", 5000)
+		}
 		l.awaitLog(`"alarm":"segment_regressed"`, `"subject":"a"`)
-		take(l, "b", 10)
+		require.Greater(t, maxIDOf(t, db, "a"), s.last)
 	}
-	// The mark outlives the daemon.
-	require.Equal(t, cli.ExitOK, first.stop())
-	first = one.ready(settings...)
-	require.Equal(t, "segment_unavailable", first.awaitStatus("/api/segment/get/a", http.StatusServiceUnavailable).code())
-	var maxID int64
-	require.NoError(t, mariadb.DB(t, name).QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'a'").Scan(&maxID))
-	require.EqualValues(t, 1, maxID, "refused fetches move nothing")
-	_, err = mariadb.DB(t, name).ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = 10000000 WHERE biz_tag = 'a'")
-	require.NoError(t, err)
-	take(first, "a", 10)
-	take(second, "a", 10)
-
-	requireDistinct(t, got["a"])
-	requireDistinct(t, got["b"])
-	require.Equal(t, cli.ExitOK, first.stop())
-	require.Equal(t, cli.ExitOK, second.stop())
-	require.NotContains(t, first.Log()+second.Log(), "root@")
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // A start warns of what makes the database lose commits, as soon as it answers.
@@ -114,7 +97,7 @@ func TestStartWarnsOfTheDatabase(t *testing.T) {
 	_, err := mariadb.DB(t, name).ExecContext(t.Context(), "SET GLOBAL innodb_flush_log_at_trx_commit = 2; CREATE USER leafd; GRANT SELECT, UPDATE ON leaf_alloc TO leafd")
 	require.NoError(t, err)
 	mariadb.Pause(t)
-	l := newMachine(t).start("--mysql", "leafd@tcp("+mariadb.Addr()+")/"+name, tune("SegmentRefresh", "1s"))
+	l := newMachine(t).start("--mysql", "leafd@tcp("+mariadb.Addr()+")/"+name)
 	l.awaitLog(`"alarm":"segment_store"`)
 	mariadb.Resume(t)
 	l.awaitLog(`"level":"warn"`, "innodb_flush_log_at_trx_commit is 2", `"do":"SET GLOBAL`)
@@ -194,44 +177,36 @@ func TestLargeDemandOnASmallStep(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// Rows that go: two passes over the table have to agree, an emptied table takes no tag
-// away, and what is in memory is served on.
-func TestTableIsEmptied(t *testing.T) {
+// A table that was swapped for an empty one by mistake: each tag serves what it holds, and it is told. With the table back all goes on.
+func TestTableIsSwapped(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t)
-	mariadb := mariadbtest.Start(t)
-	name := mariadb.NewDatabase(t)
-	db := mariadb.DB(t, name)
-	javaTable(t, db)
+	db, settings := onTable(t, mariadbtest.Start(t))
 	exec := func(statement string) {
 		t.Helper()
 		_, err := db.ExecContext(t.Context(), statement)
 		require.NoError(t, err)
 	}
-	l := m.ready("--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"))
-	first, err := strconv.Atoi(l.awaitStatus("/api/segment/get/a", http.StatusOK).body)
-	require.NoError(t, err)
-	l.awaitStatus("/api/segment/get/b", http.StatusOK)
-
-	// As mysqldump restores it; and the passes see every stage of that.
-	exec("CREATE TABLE saved AS SELECT * FROM leaf_alloc")
-	exec("DELETE FROM leaf_alloc")
-	l.awaitLog(`"alarm":"segment_tags_gone"`, "it had 2 of them")
-	time.Sleep(3 * time.Second) // three passes
-	require.Equal(t, strconv.Itoa(first+1), l.mustGet("/api/segment/get/a").body)
-	require.Equal(t, http.StatusServiceUnavailable, l.mustGet("/api/segment/get/a?n=5000").status, "no row is no unknown key")
-	exec("INSERT INTO leaf_alloc (biz_tag, max_id, step) SELECT biz_tag, max_id, step FROM saved WHERE biz_tag = 'b'")
-	require.Eventually(t, func() bool { return !strings.Contains(l.mustGet("/readyz").body, "segment_tags_gone") }, eventually, tick)
-	l.signal(syscall.SIGSTOP) // its next pass would be the second without a
-	exec("INSERT INTO leaf_alloc (biz_tag, max_id, step) SELECT biz_tag, max_id, step FROM saved WHERE biz_tag = 'a'")
-	l.signal(syscall.SIGCONT)
-	l.awaitStatus("/api/segment/get/a?n=10", http.StatusOK)
+	l := newMachine(t).ready(settings...)
+	for _, tag := range []string{"a", "b"} {
+		require.Equal(t, "1", l.awaitStatus("/api/segment/get/"+tag, http.StatusOK).body)
+	}
+	exec("RENAME TABLE leaf_alloc TO saved")
+	l.awaitLog(`"alarm":"segment_store"`)
+	require.NotContains(t, l.mustGet("/readyz").body, "leaf_alloc.sql", "no advice to make a table")
+	exec("CREATE TABLE leaf_alloc LIKE saved")
+	l.awaitLog(`"alarm":"row_missing"`)
+	s := &shop{cluster: &cluster{t: t}, got: map[string]map[int64]bool{}}
+	for range 9 {
+		s.take(l, "a", 111)
+	}
+	require.EqualValues(t, 1000, s.last, "what is in memory is served to its end")
+	l.awaitStatus("/api/segment/get/a", http.StatusNotFound)
+	require.Contains(t, l.mustGet("/readyz").body, "row_missing")
+	s.take(l, "b", 500)
+	exec("RENAME TABLE leaf_alloc TO empty, saved TO leaf_alloc")
+	l.awaitStatus("/api/segment/get/a", http.StatusOK)
+	require.Eventually(t, func() bool { return strings.Contains(l.mustGet("/readyz").body, `"status":"ready"`) }, eventually, tick)
+	s.take(l, "b", 5000)
 	require.False(t, l.hasLogged("tag removed"))
-
-	// Deleted for good, while another tag stays.
-	exec("DELETE FROM leaf_alloc WHERE biz_tag = 'a'")
-	require.Equal(t, http.StatusOK, l.mustGet("/api/segment/get/a").status)
-	l.awaitLog("tag removed", `"tag":"a"`)
-	require.Equal(t, "unknown_key", l.mustGet("/api/segment/get/a").code())
 	require.Equal(t, cli.ExitOK, l.stop())
 }

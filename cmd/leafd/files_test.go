@@ -74,21 +74,6 @@ func TestLinksInTheDataDirectory(t *testing.T) {
 	m.ready()
 }
 
-// What a clean stop has left is not looked for elsewhere either; without it leafd starts.
-func TestLinkInsteadOfTheRest(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	l := m.ready()
-	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
-	require.Equal(t, cli.ExitOK, l.stop())
-	path := filepath.Join(m.dataDir(), "segments.rest")
-	require.NoError(t, os.Rename(path, path+".real"))
-	require.NoError(t, os.Symlink("segments.rest.real", path))
-	l = m.ready()
-	require.True(t, l.hasLogged("what the last stop left", "it is a symbolic link"), l.Log())
-	require.Equal(t, "2001", l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK).body, "a gap")
-}
-
 // What is open to more than leafd's user is said at the start, and by the doctor; a
 // machine that is kept well hears nothing.
 func TestExposedDaemon(t *testing.T) {

@@ -65,7 +65,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 	for _, c := range all {
 		c.guards = newGuards(t)
 		c.m = c.machine()
-		c.l = c.m.ready(often()...)
+		c.l = c.m.ready(often(sharedTable(t)...)...)
 		c.ld = newLoad(c.l, "/api/snowflake/get/a")
 		require.Eventually(t, func() bool { return c.ld.count() > 100 }, eventually, time.Millisecond)
 		c.was = c.entry(c.m)
@@ -82,7 +82,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 		require.Equal(t, "not_issuing", c.l.info().State)
 		c.l.awaitLog(`"alarm":"clock_backwards"`)
 		c.awaitAmongLive(c.m, false)
-		c.l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
+		c.l.awaitStatus("/api/segment/get/a", http.StatusOK)
 		c.l.awaitStatus("/healthz", http.StatusOK)
 		require.GreaterOrEqual(t, c.entry(c.m).Timestamp, c.was.Timestamp, "the recorded time never falls")
 	}

@@ -21,11 +21,11 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	s := zookeepertest.Shared(t)
 	c := onServers(t, s.NewRoot(t), s.Addr())
 	proxy := zookeepertest.NewProxy(t, s.Addr())
-	settings := append(brisk(), "--lease", "1m", tune("CeilingLead", "2s"), tune("MaxForwardStep", "10m"))
+	settings := append(append(brisk(), sharedTable(t)...), "--lease", "1m", tune("CeilingLead", "2s"), tune("MaxForwardStep", "10m"))
 	m := c.behind(proxy, settings...)
 	l := m.ready()
 	all := l.some()
-	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
+	l.awaitStatus("/api/segment/get/a", http.StatusOK)
 	proxy.Down(t)
 	l.awaitLog(lineLost)
 	limit := l.info().Limit
@@ -43,7 +43,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	}
 	require.Equal(t, "not_issuing", l.info().State)
 	l.awaitMetric(is(0), "leafd_lease_distance_seconds")
-	l.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
+	l.awaitStatus("/api/segment/get/a", http.StatusOK)
 	got := tr.stop()
 	require.Empty(t, tr.broken)
 	require.Less(t, timeOf(t, slices.Max(got)), limit)

@@ -31,15 +31,13 @@ type displaced struct {
 	*child
 	was      server.WorkerInfo
 	segments *load // served all the while
-	// away tells that ZooKeeper was out of reach: no range of a daemon's own table is fetched then.
-	away bool
 }
 
 func toBeDisplaced(m *machine, args ...string) *displaced {
 	m.t.Helper()
-	l := m.ready(append(args, tune("SegmentWait", "10s"))...) // a busy machine's range is no refusal
+	l := m.ready(append(args, sharedTable(m.t)...)...)
 	d := &displaced{child: l, was: l.info()}
-	d.segments = (&load{}).start(l, 1, []string{"/api/segment/get/leaf-segment-test"})
+	d.segments = (&load{}).start(l, 1, []string{"/api/segment/get/a"})
 	return d
 }
 
@@ -64,14 +62,7 @@ func (d *displaced) begins(same bool) []int64 {
 	d.awaitMetric(is(1), "leafd_worker_info", "worker", strconv.FormatInt(now.ID, 10))
 	d.awaitMetric(is(1), "leafd_worker_state", "state", "live")
 	require.GreaterOrEqual(t, d.raised()[codeFenced], 1)
-	if !d.away {
-		requireDistinct(t, d.segments.unharmed(t))
-		return got
-	}
-	requireDistinct(t, d.segments.stop())
-	for code := range d.segments.refused {
-		require.Equal(t, "segment_unavailable", code)
-	}
+	requireDistinct(t, d.segments.unharmed(t))
 	return got
 }
 
@@ -87,7 +78,6 @@ func TestNewLifeAfterAReleaseByForce(t *testing.T) {
 	first := toBeDisplaced(m)
 	all := first.some()
 	proxy.Down(t)
-	first.away = true
 	require.Equal(t, cli.ExitOK, c.onMachine(m, "worker", "release", "0", "--force", "--yes").Code)
 	m.passes(look.entry(m.addr).Limit.Sub(m.now()))
 	second := c.host(brisk()...).ready()
@@ -134,7 +124,6 @@ func TestNewLifeAfterACopyWasStarted(t *testing.T) {
 	first := toBeDisplaced(m)
 	all := first.some()
 	proxy.Down(t)
-	first.away = true
 	twin := c.lookAlike(m, append(brisk(), "--node", "one")...).ready()
 	require.Zero(t, twin.info().ID)
 	ld := batches(twin)
@@ -230,7 +219,6 @@ func TestNewLifeNeedsZooKeeper(t *testing.T) {
 	o.takeAway(l.was.ID)
 	l.awaitLog(lineFenced)
 	proxy.Down(t)
-	l.away = true
 	l.awaitLog(lineLost, "no new life begins", "was displaced")
 	require.Equal(t, "worker_fenced", l.mustGet("/readyz").code())
 	require.Contains(t, l.mustGet("/readyz").body, `"code":"registry_unreachable"`)

@@ -89,19 +89,19 @@ func fullPage(t *testing.T) (l *child, page string, issued int) {
 	config := clitest.WriteFile(t, "leafd.yaml", "")
 	first := c.machine("--config", config, "--lease", "1h", "--zk-session-timeout", "20s") // a busy machine's ZooKeeper is connected
 	first.peers = 100 * time.Millisecond
-	l = first.ready()
+	l = first.ready(sharedTable(t)...)
 	c.machine().ready()
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x?n=5").status)
 	require.Equal(t, http.StatusNotFound, l.mustGet("/api/segment/get/none").status)
 	l.awaitMetric(is(1), "leafd_clock_peers", "answered", "yes")
 	// A rate takes IDs handed out between two looks.
 	require.Eventually(t, func() bool {
-		if a, err := l.get("/api/segment/get/leaf-segment-test"); err != nil || a.status != http.StatusOK {
+		if a, err := l.get("/api/segment/get/a"); err != nil || a.status != http.StatusOK {
 			return false
 		}
 		issued++
 		a, err := l.get("/metrics")
-		return err == nil && strings.Contains(a.body, `leafd_segment_remaining_seconds{tag="leaf-segment-test"}`)
+		return err == nil && strings.Contains(a.body, `leafd_segment_remaining_seconds{tag="a"}`)
 	}, eventually, 20*time.Millisecond)
 	l.awaitMetric(above(0), "leafd_reports_total", "to", "zookeeper")
 	rewrite(t, config, "tokens-file: "+clitest.WriteFile(t, "tokens.yaml", "- {name: shop, ids: order, sha256: "+strings.Repeat("1f", 32)+"}")) // now that no more IDs are asked for
@@ -130,10 +130,10 @@ func TestMetricsOfARealDaemon(t *testing.T) {
 		{is(1), "leafd_zookeeper_session_state", []string{"state", "connected"}},
 		{is(0), "leafd_zookeeper_session_expiries_total", nil},
 		{is(5), "leafd_ids_issued_total", []string{"mode", "snowflake"}},
-		{is(float64(issued)), "leafd_segment_ids_issued_total", []string{"tag", "leaf-segment-test"}},
+		{is(float64(issued)), "leafd_segment_ids_issued_total", []string{"tag", "a"}},
 		{is(0), "leafd_segment_ids_issued_total", []string{"tag", "_other"}},
 		{above(0), "leafd_segment_fetch_duration_seconds", nil},
-		{above(0), "leafd_segment_step", []string{"tag", "leaf-segment-test"}},
+		{above(0), "leafd_segment_step", []string{"tag", "a"}},
 		{is(1), "leafd_http_errors_total", []string{"code", "unknown_key"}},
 		{above(50 * 31557600), "leafd_layout_remaining_seconds", nil},
 	} {

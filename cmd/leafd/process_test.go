@@ -85,7 +85,6 @@ type machine struct {
 	offset time.Duration // of step, so far
 	settle time.Duration // settings.Tuning's Settle: ten seconds for each new cluster would be most of the tests' time
 	peers  time.Duration // settings.Tuning's PeerInterval
-	boot   string        // settings.Tuning's BootID
 	addr   string        // its daemons' address; empty: a free one each time
 	socket string        // the unix socket that they listen on as well; empty: none
 	zk     []string      // arguments that name its ZooKeeper; none: standalone
@@ -114,7 +113,7 @@ func (m *machine) env() []string {
 
 // tuned takes apart what tune made of args, as JSON, and the flags.
 func (m *machine) tuned(args []string) (flags []string, text string) {
-	tuning := map[string]any{"Settle": m.settle, "PeerInterval": m.peers, "BootID": m.boot}
+	tuning := map[string]any{"Settle": m.settle, "PeerInterval": m.peers}
 	for _, arg := range args {
 		tune, is := strings.CutPrefix(arg, tuneMark)
 		if !is {

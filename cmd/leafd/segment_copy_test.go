@@ -50,7 +50,7 @@ func refuseCopy(t *testing.T, m *machine, modes []string) {
 	d := twin.doctor(freeAddress(t), modes...)
 	require.Equal(t, cli.ExitFailure, d.code)
 	d.result("segments", doctor.Fail, "copied data directory", "delete the copied segments.db*")
-	for _, args := range [][]string{{"list"}, {"create", "b"}, {"update", "leaf-segment-test", "--step", "5"}, {"delete", "leaf-segment-test", "--yes"}, {"forget", "b"}} {
+	for _, args := range [][]string{{"list"}, {"create", "b"}, {"update", "leaf-segment-test", "--step", "5"}, {"delete", "leaf-segment-test", "--yes"}} {
 		leafd(t, append(append([]string{"segment"}, args...), "--data-dir", twin.dataDir())...).Failed(t, cli.ExitFailure, "copied data directory")
 	}
 	c := twin.start(modes...)

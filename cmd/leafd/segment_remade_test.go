@@ -2,24 +2,16 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/zookeepertest"
-	"github.com/leafd/leafd/zkreg"
 )
 
 // remade deletes the tag a at one daemon and makes it again at another, without max_id unless
@@ -54,8 +46,7 @@ func TestTagMadeAgainWithoutZooKeeper(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	javaTable(t, mariadb.DB(t, name))
 	args := []string{
-		"--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"), tune("SegmentWait", "10s"),
-		"--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken),
+		"--mysql", mariadb.DSN(name), tune("SegmentWait", "10s"), "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken),
 	}
 	a, b := newMachine(t).ready(args...), newMachine(t).ready(args...)
 	s := &shop{cluster: &cluster{t: t}, got: map[string]map[int64]bool{}}
@@ -65,15 +56,8 @@ func TestTagMadeAgainWithoutZooKeeper(t *testing.T) {
 	s.takeTurns(a, b)
 	require.Equal(t, http.StatusNoContent, b.send("DELETE", "/api/segments/a", clitest.AdminToken, "").status)
 	require.Equal(t, "max_id_unknown", s.create(a, "").code(), "it deleted the tag once, and others have issued since")
-	refused := s.create(b, "")
-	require.Equal(t, http.StatusConflict, refused.status)
-	require.Equal(t, "max_id_unknown", refused.code())
-	later := newMachine(t).ready(args...)
-	require.Equal(t, "max_id_unknown", s.create(later, "").code(), "a daemon that began after the tag was deleted")
-	require.Equal(t, cli.ExitOK, later.stop())
 	low := s.create(b, `,"max_id":1`)
 	require.Equal(t, "max_id_low", low.code(), low.body)
-	leafd(t, "segment", "create", "a", "--mysql", mariadb.DSN(name)).Failed(t, cli.ExitFailure, "without ZooKeeper", "give a max_id")
 	require.Equal(t, http.StatusCreated, s.create(b, fmt.Sprintf(`,"max_id":%d`, s.last+100_000)).status)
 	s.takeTurns(a, b)
 	for _, l := range []*child{a, b} {
@@ -90,7 +74,7 @@ func TestTagMadeAgainWithZooKeeper(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	javaTable(t, mariadb.DB(t, name))
 	args := []string{
-		"--modes", "segment", "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"), tune("SegmentWait", "10s"),
+		"--modes", "segment", "--mysql", mariadb.DSN(name), tune("SegmentWait", "10s"),
 		"--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken),
 	}
 	a, b := s.machine().ready(args...), s.machine().ready(args...)
@@ -147,53 +131,6 @@ func TestTagMadeAgainStandalone(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// Daily tags: 300 that were made and deleted, then forgotten by their prefix, leave nothing in
-// ZooKeeper or in the marks. A tag that is in the table stays.
-func TestForgetByPrefix(t *testing.T) {
-	t.Parallel()
-	c := onShared(t)
-	m := c.machine()
-	l := m.ready("--modes", "segment", "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken), tune("SegmentWait", "10s"))
-	made := func(name string) {
-		require.Equal(t, http.StatusCreated, l.send("POST", "/api/segments", clitest.AdminToken, fmt.Sprintf(`{"tag":%q,"step":10,"max_id":500}`, name)).status)
-	}
-	var days sync.WaitGroup
-	for first := range 8 {
-		days.Go(func() {
-			for i := first; i < 300; i += 8 {
-				name := fmt.Sprintf("sale/%%20é-%d", i)
-				a := l.send("POST", "/api/segments", clitest.AdminToken, fmt.Sprintf(`{"tag":%q,"step":10,"max_id":500}`, name))
-				b := l.send("DELETE", "/api/segments/"+url.PathEscape(name), clitest.AdminToken, "")
-				if a.status != http.StatusCreated || b.status != http.StatusNoContent {
-					t.Error(a, b)
-				}
-			}
-		})
-	}
-	days.Wait()
-	made("sale/stays")
-	l.awaitStatus("/api/segment/get/"+url.PathEscape("sale/stays"), http.StatusOK)
-	kept := func() (all []string) {
-		guard, err := zkreg.OpenGuard(zkreg.Config{Servers: c.servers, Root: c.root, Clock: clock.System()})
-		require.NoError(t, err)
-		inZooKeeper, err := guard.Tags(t.Context())
-		require.NoError(t, errors.Join(err, guard.Close()))
-		marks, err := sqlstore.OpenHighWater(filepath.Join(m.dataDir(), settings.MarksFile))
-		require.NoError(t, err)
-		err = marks.Marks(t.Context(), func(tag string, _ int64) { all = append(all, "mark "+tag) })
-		require.NoError(t, errors.Join(err, marks.Close()))
-		for _, tag := range inZooKeeper {
-			all = append(all, "high "+tag)
-		}
-		return all
-	}
-	require.Len(t, kept(), 2*301)
-	forget := []string{"segment", "forget", "--prefix", "sale/", "--data-dir", m.dataDir(), "--zk", c.servers[0], "--zk-root", c.root, "-o", "json"}
-	require.Len(t, clitest.FromJSON[[]cli.ForgottenJSON](t, leafd(t, forget...).OK(t)), 300)
-	require.Equal(t, []string{"mark sale/stays", "high sale/stays"}, kept())
-	require.Equal(t, cli.ExitOK, l.stop())
-}
-
 // deleted-mark-stays beside a daemon that runs on, cut off from ZooKeeper: what it fetched unguarded is in
 // the row alone, and the daemon that deletes that keeps it.
 func TestTagMadeAgainBesideADaemonThatIsCutOff(t *testing.T) {
@@ -203,7 +140,7 @@ func TestTagMadeAgainBesideADaemonThatIsCutOff(t *testing.T) {
 	name := mariadb.NewDatabase(t)
 	javaTable(t, mariadb.DB(t, name))
 	args := []string{
-		"--modes", "segment", "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"), tune("SegmentWait", "10s"),
+		"--modes", "segment", "--mysql", mariadb.DSN(name), tune("SegmentWait", "10s"),
 		"--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken),
 	}
 	proxy := zookeepertest.NewProxy(t, server.Addr())

@@ -241,7 +241,6 @@ func statesOfTheLease(t *testing.T, note func(told)) {
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	m := c.behind(proxy)
 	w := watch(t, m, append(brisk(), "--lease", "1m", tune("CeilingLead", "2s"), "--startup-timeout", "3s", tune("MaxForwardStep", "10m"), "--drain-delay", "1m")...)
-	w.awaitStatus("/api/segment/get/leaf-segment-test", http.StatusOK)
 	note(w.is("ready", ""))
 	proxy.Down(t)
 	note(w.is("ZooKeeper down", "registry_unreachable", "ZooKeeper takes no report", "ZooKeeper at"))
@@ -387,7 +386,7 @@ func statesOfTheDatabase(t *testing.T, note func(told)) {
 	db := mariadb.DB(t, name)
 	javaTable(t, db)
 	begin := func() *watched {
-		w := watch(t, newMachine(t), "--mysql", mariadb.DSN(name), tune("SegmentRefresh", "1s"))
+		w := watch(t, newMachine(t), "--mysql", mariadb.DSN(name))
 		w.awaitStatus("/api/segment/get/a", http.StatusOK)
 		return w
 	}
@@ -410,5 +409,5 @@ func statesOfTheDatabase(t *testing.T, note func(told)) {
 	_, err := db.ExecContext(t.Context(), "DELETE FROM leaf_alloc WHERE biz_tag = 'a'")
 	require.NoError(t, err)
 	use()
-	note(w.is("tag missing", "segment_row_missing", "a: a fetch found no row"))
+	note(w.is("tag missing", conds.RowMissing, "the table shows"))
 }

@@ -1,131 +1,161 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"slices"
-	"time"
+	"strings"
 
 	"github.com/leafd/leafd/segment"
 )
 
-// List implements segment.Admin, in the order of the tags' bytes. A max_id or
-// step that is NULL or no integer reads -1, an update_time that is none reads
-// as the zero time. Rows with a NULL tag are left out.
-func (s *Store) List(ctx context.Context) ([]segment.Row, error) {
-	var list []segment.Row
-	err := s.people.read(ctx, func(rows *sql.Rows) error {
-		var tag, maxID, step, description sql.NullString
-		var updated any
-		if err := rows.Scan(&tag, &maxID, &step, &description, &updated); err != nil {
-			return err
+// Page implements segment.Admin. A max_id or step that is NULL or no integer reads -1, an update_time that is
+// none reads as the zero time. Rows with a NULL tag are left out.
+func (s *Store) Page(ctx context.Context, after, part string, limit int) ([]segment.Row, error) {
+	list := []segment.Row{}
+	after, part = strings.ToValidUTF8(after, "?"), lowerASCII(strings.ToValidUTF8(part, "?"))
+	for more := true; more && len(list) < limit; {
+		asked := limit - len(list)
+		rows, err := s.rowsOf(ctx, s.list, nil, func(f *form) string { return f.page(after, part, asked) })
+		if err != nil {
+			return nil, s.wrap(ctx, err, "list the tags")
 		}
-		if !tag.Valid {
-			return nil
+		for _, row := range rows {
+			after = row.Tag
+			if strings.Contains(lowerASCII(row.Tag), part) {
+				list = append(list, row)
+			}
 		}
-		list = append(list, rowOf(tag.String, maxID, step, description, updated))
-		return nil
-	}, s.sql.list)
-	if err != nil {
-		return nil, s.fail(ctx, err, "list the tags")
+		more = len(rows) == asked
 	}
-	slices.SortFunc(list, func(a, b segment.Row) int { return cmp.Compare(a.Tag, b.Tag) })
 	return list, nil
 }
 
-// rowOf makes a row of its columns; what can't be read of max_id and step is -1.
-func rowOf(tag string, maxID, step, description sql.NullString, updated any) segment.Row {
-	row := segment.Row{Tag: tag, Description: description.String, UpdateTime: timeOf(updated)}
-	row.MaxID, _ = parseInteger([]byte(maxID.String))
-	row.Step, _ = parseInteger([]byte(step.String))
-	return row
+// lowerASCII returns s with its ASCII letters in lower case.
+func lowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
 }
 
-// timeOf returns an update_time as a time, or the zero time.
-func timeOf(v any) time.Time {
-	switch v := v.(type) {
-	case time.Time:
-		return v.UTC()
-	case []byte:
-		return timeOf(string(v))
-	case string:
-		if t, err := time.Parse(time.DateTime, v); err == nil {
-			return t
-		}
+// Get implements segment.Admin; see Page.
+func (s *Store) Get(ctx context.Context, tag string) (segment.Row, error) {
+	rows, err := s.rowsOf(ctx, s.list, []string{tag}, func(f *form) string { return f.selects(true, false) + whereTags(f.key, valid([]string{tag})) })
+	if err == nil && len(rows) == 0 {
+		err = segment.ErrUnknownTag
 	}
-	return time.Time{}
+	if err != nil {
+		return segment.Row{}, s.wrap(ctx, err, "read "+quote(tag))
+	}
+	return rows[0], nil
 }
+
+// errNoDescription is returned where the table has no column for what is to be written.
+var errNoDescription = fmt.Errorf("%w: table %s has no column for a description", segment.ErrBadRow, table)
 
 // Create implements segment.Admin; the row's UpdateTime is the database's. Where
-// the table's collation takes two tags for one, the second is ErrTagExists.
-func (s *Store) Create(ctx context.Context, r segment.Row) error {
+// the table's collation takes two tags for one, the second is ErrTagExists. Where no key keeps a tag from having
+// two rows, the new row is looked for before the commit, locked: of two that create it at once one waits for
+// the other, or is the victim of a deadlock.
+func (s *Store) Create(ctx context.Context, r segment.Row, before func() error) error {
 	err := segment.CheckRow(r)
 	if err == nil {
-		err = s.people.write(ctx, func(conn *sql.Conn) error {
-			if err := s.refuseReadOnly(ctx, conn); err != nil {
+		_, err = s.alter(ctx, r.Tag, func(t *tx) error {
+			if len(t.rows) > 0 {
+				return segment.ErrTagExists
+			}
+			if r.Description != "" && t.form.description == "" {
+				return errNoDescription
+			}
+			err := t.change(ctx, t.form.insert(r), 1)
+			if err == nil {
+				t.rows, _, _, err = t.scan(ctx, t.form.lock([]string{r.Tag}, false, false), []string{r.Tag})
+			}
+			switch {
+			case err != nil:
 				return err
+			case len(t.rows) > 1:
+				return segment.ErrTagExists
+			case len(t.rows) == 0 || t.rows[0].MaxID != r.MaxID:
+				return fmt.Errorf("%w: biz_tag or max_id doesn't keep its value as it is", segment.ErrBadRow)
+			case before == nil:
+				return nil
 			}
-			_, err := conn.ExecContext(ctx, s.sql.insert, r.Tag, r.MaxID, r.Step, r.Description)
-			if err != nil && s.verdict(err) == verdictDuplicate {
-				return fmt.Errorf("%w: %w", segment.ErrTagExists, err)
-			}
-			return s.asBadRow(err)
+			return t.ask(func(segment.Row) error { return before() })
 		})
 	}
-	return s.fail(ctx, err, "create tag "+quote(r.Tag))
+	return s.wrap(ctx, err, "create "+quote(r.Tag))
 }
 
-// Update implements segment.Admin. What can't be read of the row is -1 in it.
-func (s *Store) Update(ctx context.Context, tag string, step *int64, description *string) (segment.Row, error) {
-	return s.change(ctx, "update", tag, nil, func(conn *sql.Conn, before segment.Row) error {
-		// A max_id that can't be read is no reason against fixing the step.
-		if err := segment.CheckChange(before.MaxID, step, description); err != nil {
+// Update implements segment.Admin. What can't be read of the row is -1 in it, and no reason against setting it
+// right.
+func (s *Store) Update(ctx context.Context, tag string, c segment.Change, before func(segment.Row) error) (segment.Row, error) {
+	row, err := s.alter(ctx, tag, func(t *tx) error {
+		if err := t.ask(nil); err != nil {
 			return err
 		}
-		_, err := conn.ExecContext(ctx, s.sql.update, step, description, tag, tag)
-		return s.asBadRow(err)
-	})
-}
-
-// SetMaxID implements segment.Admin. A max_id that can't be read is no reason against it.
-func (s *Store) SetMaxID(ctx context.Context, tag string, maxID int64, before func(segment.Row) error) (segment.Row, error) {
-	return s.change(ctx, "set max_id of", tag, before, func(conn *sql.Conn, row segment.Row) error {
-		if err := segment.CheckMaxID(maxID, row.Step); err != nil {
-			return err
+		switch row := t.rows[0]; {
+		case len(t.rows) > 1:
+			return fmt.Errorf("%w: there are %d rows of the tag; biz_tag has to be the primary key, or UNIQUE", segment.ErrBadRow, len(t.rows))
+		case c.Description != nil && *c.Description != "" && t.form.description == "":
+			return errNoDescription
+		case c.MaxID != nil && *c.MaxID < row.MaxID:
+			return fmt.Errorf("%w: it is %d, and %d is below", segment.ErrLowersMaxID, row.MaxID, *c.MaxID)
 		}
-		_, err := conn.ExecContext(ctx, s.sql.set, maxID, tag, tag)
-		return s.asBadRow(err)
-	})
-}
-
-// Delete implements segment.Admin. It asks nothing of the row's values; see Update.
-func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row) error) (segment.Row, error) {
-	return s.change(ctx, "delete", tag, before, func(conn *sql.Conn, _ segment.Row) error {
-		_, err := conn.ExecContext(ctx, s.sql.remove, tag, tag)
+		err := segment.CheckChange(t.rows[0].MaxID, c)
+		if err == nil {
+			err = t.ask(before)
+		}
+		if err == nil {
+			err = t.change(ctx, t.form.update(tag, c), 1)
+		}
 		return err
 	})
+	return row, s.wrap(ctx, err, "update "+quote(tag))
 }
 
-// change runs before and do with the locked row of tag, and returns that row. An error of before is
-// returned as it is.
-func (s *Store) change(ctx context.Context, doing, tag string, before func(segment.Row) error, do func(conn *sql.Conn, row segment.Row) error) (row segment.Row, err error) {
-	err = s.people.write(ctx, func(conn *sql.Conn) error {
-		locked, err := s.lockRow(ctx, conn, s.sql.lockWhole, tag)
-		if err != nil {
-			return err
-		}
-		row = rowOf(tag, locked.maxID, locked.step, locked.description, locked.updated)
-		if before != nil {
-			if err := before(row); err != nil {
-				return refusedError{err}
+// Delete implements segment.Admin. It asks nothing of the row's values; see Update. Of a tag with several rows it
+// removes all, and returns that with the highest max_id.
+func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row) error) (segment.Row, error) {
+	row, err := s.alter(ctx, tag, func(t *tx) error {
+		for i, row := range t.rows {
+			if row.MaxID > t.rows[0].MaxID {
+				t.rows[0], t.rows[i] = row, t.rows[0]
 			}
 		}
-		return do(conn, row)
+		err := t.ask(before)
+		if err == nil {
+			err = t.change(ctx, t.form.remove(tag), len(t.rows))
+		}
+		return err
 	})
-	if err != nil {
-		return segment.Row{}, s.fail(ctx, err, doing+" tag "+quote(tag))
+	return row, s.wrap(ctx, err, "delete "+quote(tag))
+}
+
+// ask calls before, unless that is nil, with the row that is locked; segment.ErrUnknownTag.
+func (t *tx) ask(before func(segment.Row) error) error {
+	if len(t.rows) == 0 {
+		return segment.ErrUnknownTag
 	}
-	return row, nil
+	if before != nil {
+		if err := before(t.rows[0]); err != nil {
+			return callerError{err}
+		}
+	}
+	return nil
+}
+
+// alter locks the rows of tag, runs do, and commits; it returns the first of them as it was.
+func (s *Store) alter(ctx context.Context, tag string, do func(t *tx) error) (segment.Row, error) {
+	t, err := s.lockRows(ctx, s.change, []string{tag}, true)
+	if err != nil {
+		return segment.Row{}, err
+	}
+	defer t.Rollback(ctx)
+	if err := do(t); err != nil {
+		return segment.Row{}, err
+	}
+	return t.rows[0], t.commit(ctx)
 }

@@ -10,195 +10,222 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// database is a pool of connections and the one way in which they are used.
+// database is a database by its pools of connections. What waits in one keeps no other waiting.
 type database struct {
-	db      *sql.DB  // Immutable: for transactions that write
-	readers *sql.DB  // Immutable: for reading; may be db itself
-	dialect *dialect // Immutable
-	idle    int      // Immutable: connections of db kept while unused
-	place   string   // Immutable: what errors call it
+	fetch, change *sql.DB // Immutable: for transactions of fetches, and of people
+	look, list    *sql.DB // Immutable: for reading, likewise
+	*dialect
+	place string // Immutable: what errors call it
 }
 
-// write runs fn in one transaction.
-//
-// What holds after any failure:
-//
-//   - nil is returned only after the database confirmed the commit. A commit
-//     without an answer is an error, and is never repeated.
-//   - When fn fails, nothing of the transaction stays.
-//   - No connection goes back to the pool inside a transaction, or in doubt.
-//   - Every step is bounded by ctx, the commit too: sql.Tx would commit
-//     without it.
-func (d *database) write(ctx context.Context, fn func(conn *sql.Conn) error) error {
-	return d.writeFrom(ctx, func(conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, d.dialect.begin)
-		return err
-	}, fn)
+// newPool returns a pool of conns connections at most.
+func newPool(c driver.Connector, conns int) *sql.DB {
+	p := sql.OpenDB(c)
+	p.SetMaxOpenConns(conns)
+	p.SetMaxIdleConns(conns)
+	return p
 }
 
-// writeFrom is write, where begin begins the transaction. An error of begin that is no answer
-// means that nothing was begun.
-func (d *database) writeFrom(ctx context.Context, begin, fn func(conn *sql.Conn) error) error {
-	conn, err := d.begin(ctx, begin)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if err := fn(conn); err != nil {
-		d.abandon(ctx, conn, err)
-		return err
-	}
-	if _, err := conn.ExecContext(ctx, "COMMIT"+d.dialect.end); err != nil {
-		d.discard(conn, err)
-		return fmt.Errorf("the commit was not confirmed, so it may or may not have been done: %w", err)
-	}
-	return nil
-}
-
-// begin returns a connection in a transaction that begin has begun.
-func (d *database) begin(ctx context.Context, begin func(conn *sql.Conn) error) (*sql.Conn, error) {
-	for attempt := 1; ; attempt++ {
-		conn, err := d.db.Conn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		segment.Answered(ctx)
-		if err = begin(conn); err == nil {
-			segment.Answered(ctx)
-			return conn, nil
-		}
-		again := d.verdict(err) == verdictAgain
-		if again {
-			d.discard(conn, err)
-		} else {
-			d.abandon(ctx, conn, err)
-		}
-		conn.Close()
-		if !again || attempt >= d.dialect.attempts || ctx.Err() != nil {
-			return nil, err
-		}
-	}
-}
-
-// read runs a query outside a transaction and calls fn with each row.
-func (d *database) read(ctx context.Context, fn func(rows *sql.Rows) error, query string, args ...any) error {
-	for attempt := 1; ; attempt++ {
-		conn, err := d.readers.Conn(ctx)
-		if err != nil {
-			return err
-		}
-		rows, err := conn.QueryContext(ctx, query, args...)
-		if err == nil {
-			return d.readRows(conn, rows, fn)
-		}
-		d.release(conn, err)
-		if d.verdict(err) != verdictAgain || attempt >= d.dialect.attempts || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-// readRows calls fn with each of rows, and gives conn back.
-func (d *database) readRows(conn *sql.Conn, rows *sql.Rows, fn func(rows *sql.Rows) error) error {
-	defer func() { d.release(conn, rows.Err()) }() // after Close, without which it would wait for itself
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// release gives conn back after a query that failed with err, or didn't.
-func (d *database) release(conn *sql.Conn, err error) {
-	if err != nil && d.isDoubtful(err) {
-		d.discard(conn, err)
-	}
-	_ = conn.Close() // discard has closed it already
-}
-
-// abandon ends the transaction of conn after cause. Asking for a rollback is
-// worth it only where an answer can be expected; a connection that is closed
-// rolls back as well.
-func (d *database) abandon(ctx context.Context, conn *sql.Conn, cause error) {
-	if !d.isDoubtful(cause) && ctx.Err() == nil {
-		if _, err := conn.ExecContext(ctx, "ROLLBACK"+d.dialect.end); err == nil {
-			return
-		}
-	}
-	d.discard(conn, cause)
-}
-
-// discard closes conn for good. Where the database didn't answer, or is no
-// longer the primary, the idle connections are as useless: they go too, or each
-// of them would cost its own time-out to find out.
-func (d *database) discard(conn *sql.Conn, cause error) {
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the way to say so to database/sql
-	if d.isDoubtful(cause) {
-		d.dropIdle()
-	}
-}
-
-// dropIdle closes the idle connections.
+// dropIdle closes the idle connections. Where the database didn't answer, or is no longer the
+// primary, each of them would cost its own time-out to find out.
 func (d *database) dropIdle() {
-	d.db.SetMaxIdleConns(0)
-	d.db.SetMaxIdleConns(d.idle)
-}
-
-// fail says what was being done, where, and what to do about it. It returns nil
-// for nil.
-func (d *database) fail(ctx context.Context, err error, doing string) error {
-	if err == nil {
-		return nil
+	for _, p := range []*sql.DB{d.fetch, d.change, d.look, d.list} {
+		conns := p.Stats().MaxOpenConnections
+		p.SetMaxIdleConns(0)
+		p.SetMaxIdleConns(conns)
 	}
-	if refused := (refusedError{}); errors.As(err, &refused) {
-		return refused.error
-	}
-	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-		err = fmt.Errorf("%w: %w", ended, err)
-	}
-	v, hint := d.dialect.judge(err)
-	if v == verdictReadOnly && !errors.Is(err, segment.ErrReadOnly) {
-		err = fmt.Errorf("%w: %w", segment.ErrReadOnly, err)
-	}
-	if hint != "" {
-		return fmt.Errorf("%s in %s: %w; %s", doing, d.place, err, hint)
-	}
-	return fmt.Errorf("%s in %s: %w", doing, d.place, err)
 }
 
 // close closes all connections.
 func (d *database) close() error {
-	err := d.db.Close()
-	if d.readers != d.db {
-		err = errors.Join(err, d.readers.Close())
-	}
-	if err != nil {
+	if err := errors.Join(d.fetch.Close(), d.change.Close(), d.look.Close(), d.list.Close()); err != nil {
 		return fmt.Errorf("close %s: %w", d.place, err)
 	}
 	return nil
 }
 
-// verdict judges an error that is not nil, ours too.
-func (d *database) verdict(err error) verdict {
-	if errors.As(err, new(refusedError)) {
-		return verdictAnswered
-	}
-	for _, ours := range []error{segment.ErrUnknownTag, errNotMoved} {
-		if errors.Is(err, ours) {
-			return verdictAnswered
-		}
-	}
-	v, _ := d.dialect.judge(err)
-	if v == verdictLost && (errors.Is(err, segment.ErrBadRow) || errors.Is(err, segment.ErrRegressed)) {
-		return verdictAnswered
-	}
-	return v
+// session is a connection in a transaction, or of one query.
+//
+// What holds after any failure:
+//
+//  1. commit returns nil only after the database confirmed it. One without an answer is an error, and
+//     is never repeated. Nothing travels with it: a COMMIT that shares its packet with another statement
+//     reads as OK on a Galera node though it failed.
+//  2. A connection goes back to its pool only after an OK to its COMMIT or ROLLBACK.
+//  3. Every step is bounded by its context, the commit too: sql.Tx would commit without it.
+type session struct {
+	d     *database
+	conn  *sql.Conn
+	open  bool  // a transaction is open
+	cause error // why it is good for nothing but its end
 }
 
-// isDoubtful tells whether err leaves its connection, and others of the pool, in doubt.
-func (d *database) isDoubtful(err error) bool {
+// session returns a session of p, in a transaction unless that is for reading.
+func (d *database) session(ctx context.Context, p *sql.DB) (*session, error) {
+	conn, err := p.Conn(ctx)
+	if err != nil {
+		d.doubt(err)
+		return nil, err
+	}
+	s := &session{d: d, conn: conn, open: p == d.fetch || p == d.change}
+	if s.open && d.begin != "" {
+		if _, err := s.exec(ctx, d.begin); err != nil {
+			s.end(ctx)
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// doubt closes the idle connections where err concerns them too.
+func (d *database) doubt(err error) {
+	if err != nil && d.verdict(err).gone {
+		d.dropIdle()
+	}
+}
+
+// fail notes err, and returns it.
+func (s *session) fail(err error) error {
+	if s.cause == nil {
+		s.cause = err
+	}
+	return err
+}
+
+// exec runs a statement, and returns how many rows it found.
+func (s *session) exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	result, err := s.conn.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, s.fail(err)
+	}
+	return result.RowsAffected()
+}
+
+// query calls fn with each row that a query finds.
+func (s *session) query(ctx context.Context, query string, fn func(rows *sql.Rows) error, args ...any) error {
+	rows, err := s.conn.QueryContext(ctx, query, args...)
+	if err != nil {
+		return s.fail(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return s.fail(err)
+		}
+	}
+	return s.fail(rows.Err())
+}
+
+// commit ends the transaction for good.
+func (s *session) commit(ctx context.Context) error {
+	if s.cause != nil { // nothing of a transaction stays in which a statement has failed
+		s.end(ctx)
+		return s.cause
+	}
+	if _, err := s.exec(ctx, "COMMIT"); err != nil {
+		err = fmt.Errorf("the commit was not confirmed, so it may or may not have been done: %w", err)
+		s.discard()
+		return err
+	}
+	s.open = false
+	s.end(ctx)
+	return nil
+}
+
+// end ends the transaction, if one is open, and gives the connection back. Asking for a rollback is
+// worth it only where an answer can be expected; a connection that is closed rolls back as well.
+func (s *session) end(ctx context.Context) {
+	if s.cause != nil && !s.d.verdict(s.cause).sound {
+		s.discard()
+		return
+	}
+	if s.open {
+		if _, err := s.exec(ctx, "ROLLBACK"); err != nil {
+			s.discard()
+			return
+		}
+	}
+	s.open = false
+	_ = s.conn.Close()
+}
+
+// discard closes the connection for good.
+func (s *session) discard() {
+	s.open = false
+	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn }) // the way to say so to database/sql
+	_ = s.conn.Close()
+	s.d.doubt(s.cause)
+}
+
+// read calls fn with each row that a query of p finds.
+func (d *database) read(ctx context.Context, p *sql.DB, query string, fn func(rows *sql.Rows) error) error {
+	s, err := d.session(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer s.end(ctx)
+	return s.query(ctx, query, fn)
+}
+
+// write runs fn in a transaction of p.
+func (d *database) write(ctx context.Context, p *sql.DB, fn func(s *session) error) error {
+	s, err := d.session(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := fn(s); err != nil {
+		s.end(ctx)
+		return err
+	}
+	return s.commit(ctx)
+}
+
+// wrap says what was being done, where, what the error is to segment, and what to do about it. It
+// returns nil for nil.
+func (d *database) wrap(ctx context.Context, err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	if own := (callerError{}); errors.As(err, &own) {
+		return own.error
+	}
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
 	v := d.verdict(err)
-	return v == verdictLost || v == verdictReadOnly
+	for _, is := range v.is {
+		if errors.Is(err, is) {
+			continue
+		}
+		err = fmt.Errorf("%w: %w", is, err)
+	}
+	if v.hint != "" {
+		err = fmt.Errorf("%w (%s)", err, v.hint)
+	}
+	return fmt.Errorf("%s in %s: %w", doing, d.place, err)
+}
+
+// callerError is an error of a caller's function: the database has answered, and nothing is wrong with it.
+type callerError struct{ error }
+
+// verdict is what an error means.
+type verdict struct {
+	is    []error // sentinels of segment, the widest last
+	hint  string  // what to do about it
+	sound bool    // the database has answered on this connection, and it may go on
+	gone  bool    // the other connections lead nowhere either
+	stale bool    // the table may have changed
+}
+
+// verdict judges an error, ours too.
+func (d *database) verdict(err error) verdict {
+	for _, ours := range []error{segment.ErrUnknownTag, segment.ErrBadRow, segment.ErrTagExists, segment.ErrLowersMaxID, errNotMoved} {
+		if errors.Is(err, ours) {
+			return verdict{sound: true}
+		}
+	}
+	if errors.As(err, new(callerError)) {
+		return verdict{sound: true}
+	}
+	return d.judge(err)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 
@@ -67,7 +68,34 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	if strings.ContainsAny(cfg.User+cfg.Addr, "@()") || strings.Contains(cfg.User, "/") {
 		return nil, fmt.Errorf("%w: user and address can't be told apart", ErrBadDSN)
 	}
+	if cfg.Net == "unix" || !strings.Contains(cfg.Addr, ",") {
+		return cfg, nil
+	}
+	// The driver takes db1:3306,db2:3306 for one host, and puts it in brackets where it has too many colons.
+	list := cfg.Addr
+	if inner, ok := strings.CutSuffix(list, "]:3306"); ok && list[0] == '[' {
+		list = inner[1:]
+	}
+	var hosts []string
+	for host := range strings.SplitSeq(list, ",") {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), "3306")
+		}
+		if host[0] == ':' {
+			return nil, fmt.Errorf("%w: a host is missing", ErrBadDSN)
+		}
+		hosts = append(hosts, host)
+	}
+	cfg.Addr = strings.Join(hosts, ",")
 	return cfg, nil
+}
+
+// hostsOf returns the addresses that parseDSN has found, each with its port, in their order.
+func hostsOf(cfg *mysql.Config) []string {
+	if cfg.Net == "unix" {
+		return []string{cfg.Addr}
+	}
+	return strings.Split(cfg.Addr, ",")
 }
 
 // parseSafely is mysql.ParseDSN without its panic, with which the driver answers

@@ -1,6 +1,6 @@
 package sqlstore
 
-// Waiting returns how many marks wait for a transaction.
+// Waiting returns how many calls of Raise wait for a transaction.
 func (m *HighWater) Waiting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -8,8 +8,4 @@ func (m *HighWater) Waiting() int {
 }
 
 // Recording tells that marks are being recorded, and none waits.
-func (m *HighWater) Recording() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.recording && len(m.waiting) == 0
-}
+func (m *HighWater) Recording() bool { return len(m.recording) > 0 && m.Waiting() == 0 }

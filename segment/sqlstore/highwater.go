@@ -3,25 +3,34 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leafd/leafd/segment"
 )
 
-const marksTable = "leaf_marks"
+const marksTable = "marks"
 
-const marksSchema = `CREATE TABLE leaf_marks (
-  biz_tag TEXT NOT NULL PRIMARY KEY,
-  high INTEGER NOT NULL CHECK (high >= 0)
-) STRICT, WITHOUT ROWID;`
+const marksSchema = `CREATE TABLE stores (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, loss TEXT NOT NULL DEFAULT '', server TEXT NOT NULL DEFAULT '') STRICT;
+CREATE TABLE marks (
+  store INTEGER NOT NULL REFERENCES stores (id), biz_tag TEXT NOT NULL, high INTEGER NOT NULL CHECK (high >= 0),
+  behind INTEGER NOT NULL, deleted INTEGER NOT NULL, PRIMARY KEY (store, biz_tag)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX behind ON marks (store, biz_tag) WHERE behind;`
 
 const (
-	selectMarks = "SELECT biz_tag, high FROM leaf_marks"
-	forgetMark  = "DELETE FROM leaf_marks WHERE biz_tag = ?"
-	raiseMark   = "INSERT INTO leaf_marks (biz_tag, high) VALUES (?, ?) " +
-		"ON CONFLICT (biz_tag) DO UPDATE SET high = max(high, excluded.high)"
+	addStore    = "INSERT INTO stores (name) VALUES (?) ON CONFLICT DO NOTHING"
+	selectStore = "SELECT id, (SELECT count(*) FROM marks WHERE store <> id) FROM stores WHERE name = ?"
+	selectMarks = "SELECT biz_tag, high, behind, deleted FROM marks WHERE store = "
+	selectNote  = "SELECT loss, server FROM stores WHERE id = "
+	setNote     = "UPDATE stores SET loss = ?, server = ? WHERE id = ?"
+	raiseMark   = "INSERT INTO marks (store, biz_tag, high, behind, deleted) VALUES (?, ?, ?, ?, ?) " +
+		"ON CONFLICT DO UPDATE SET high = max(high, excluded.high), behind = max(behind, excluded.behind), deleted = excluded.deleted"
+	endBehind = "UPDATE marks SET behind = 0 WHERE store = ? AND biz_tag = ? AND high <= ?"
 )
 
 // HighWater is segment.HighWater in a SQLite file of its own: apart from the segments',
@@ -31,21 +40,22 @@ const (
 // All marks that wait are recorded in one transaction, and each Raise returns
 // after the transaction that has its own: a thousand tags that begin at once cost some
 // dozens of disk flushes, not a thousand. A caller that gives up changes nothing for the
-// others; its mark may be raised yet.
+// others; its marks may be raised yet.
 type HighWater struct {
-	db *database
+	db    *database
+	store atomic.Int64 // the ID of what Use has named, 0 before
 
 	mu        sync.Mutex
-	waiting   []raise // mu protects
-	recording bool    // mu protects; a goroutine records what waits, until there is nothing
-	recorder  sync.WaitGroup
+	waiting   []*raise      // mu protects
+	recording chan struct{} // holds one while marks are recorded
 }
 
 // raise is one call of Raise.
 type raise struct {
-	tag  string
-	high int64
-	done chan error // holds one
+	store int64
+	marks []segment.Mark
+	err   error
+	done  chan struct{} // closed once err says how it went
 }
 
 // recordTimeout bounds a transaction of marks.
@@ -61,93 +71,160 @@ func OpenHighWater(path string) (*HighWater, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &HighWater{db: db}, nil
+	return &HighWater{db: db, recording: make(chan struct{}, 1)}, nil
 }
 
-// Marks implements segment.HighWater.
-func (m *HighWater) Marks(ctx context.Context, fn func(tag string, high int64)) error {
-	err := m.db.read(ctx, func(rows *sql.Rows) error {
-		var tag string
-		var high int64
-		if err := rows.Scan(&tag, &high); err != nil {
+// errNoStore is returned before Use.
+var errNoStore = errors.New("no store was named whose marks these are")
+
+// of runs fn with the ID of the store of Use, and says what failed.
+func (m *HighWater) of(ctx context.Context, doing string, fn func(store int64) error) error {
+	err := errNoStore
+	if store := m.store.Load(); store > 0 {
+		err = fn(store)
+	}
+	return m.db.wrap(ctx, err, doing)
+}
+
+// Use implements segment.HighWater.
+func (m *HighWater) Use(ctx context.Context, store string) (others int, err error) {
+	var id int64
+	err = m.db.write(ctx, m.db.fetch, func(s *session) error {
+		if _, err := s.exec(ctx, addStore, store); err != nil {
 			return err
 		}
-		fn(tag, high)
-		return nil
-	}, selectMarks)
-	return m.db.fail(ctx, err, "read the marks")
+		return s.query(ctx, selectStore, func(rows *sql.Rows) error { return rows.Scan(&id, &others) }, store)
+	})
+	if err == nil {
+		m.store.Store(id)
+	}
+	return others, m.db.wrap(ctx, err, "look for the marks of "+store)
 }
 
-// Raise implements segment.HighWater. A negative high is an error.
-func (m *HighWater) Raise(ctx context.Context, tag string, high int64) error {
-	if high < 0 { // an error of its own, and not of all that wait with it
-		return fmt.Errorf("raise the mark of tag %s to %d: it is below 0", quote(tag), high)
+// marks returns the marks of the store that where picks.
+func (m *HighWater) marks(ctx context.Context, where string) (marks []segment.Mark, err error) {
+	err = m.of(ctx, "read the marks", func(store int64) error {
+		return m.db.read(ctx, m.db.look, selectMarks+decimal(store)+where, func(rows *sql.Rows) error {
+			var mark segment.Mark
+			err := rows.Scan(&mark.Tag, &mark.High, &mark.Behind, &mark.Deleted)
+			marks = append(marks, mark)
+			return err
+		})
+	})
+	return marks, err
+}
+
+// Get implements segment.HighWater.
+func (m *HighWater) Get(ctx context.Context, tags []string) ([]segment.Mark, error) {
+	return m.marks(ctx, strings.Replace(whereTags(sqliteDialect.text, tags), "WHERE", "AND", 1))
+}
+
+// Page implements segment.HighWater.
+func (m *HighWater) Page(ctx context.Context, after string, limit int, behind bool) ([]segment.Mark, error) {
+	where := ""
+	if after != "" {
+		where = " AND biz_tag > " + literal(sqliteDialect.text, after)
 	}
-	if err := ctx.Err(); err != nil {
-		return m.db.fail(ctx, err, fmt.Sprintf("raise the mark of tag %s to %d", quote(tag), high))
+	if behind {
+		where += " AND behind"
 	}
-	r := raise{tag: tag, high: high, done: make(chan error, 1)}
+	return m.marks(ctx, where+fmt.Sprintf(" ORDER BY biz_tag LIMIT %d", limit))
+}
+
+// Note implements segment.HighWater.
+func (m *HighWater) Note(ctx context.Context) (n segment.Note, err error) {
+	err = m.of(ctx, "read the note of the marks", func(store int64) error {
+		return m.db.read(ctx, m.db.look, selectNote+decimal(store), func(rows *sql.Rows) error { return rows.Scan(&n.Loss, &n.Server) })
+	})
+	return n, err
+}
+
+// SetNote implements segment.HighWater.
+func (m *HighWater) SetNote(ctx context.Context, n segment.Note) error {
+	return m.of(ctx, "set the note of the marks", func(store int64) error {
+		return m.each(ctx, setNote, [][]any{{n.Loss, n.Server, store}})
+	})
+}
+
+// Raised implements segment.HighWater.
+func (m *HighWater) Raised(ctx context.Context, marks []segment.Mark) error {
+	return m.of(ctx, "note which marks the guard has", func(store int64) error {
+		var args [][]any
+		for _, mark := range marks {
+			args = append(args, []any{store, mark.Tag, mark.High})
+		}
+		return m.each(ctx, endBehind, args)
+	})
+}
+
+// each runs a statement with each of args, in one transaction.
+func (m *HighWater) each(ctx context.Context, statement string, args [][]any) error {
+	return m.db.write(ctx, m.db.fetch, func(s *session) error {
+		for _, a := range args {
+			if _, err := s.exec(ctx, statement, a...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Raise implements segment.HighWater. A negative High is an error of its own, and not of all that wait with it.
+func (m *HighWater) Raise(ctx context.Context, marks []segment.Mark) error {
+	return m.of(ctx, "raise marks", func(store int64) error {
+		for _, mark := range marks {
+			if mark.High < 0 {
+				return fmt.Errorf("that of %s to %d: it is below 0", quote(mark.Tag), mark.High)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return m.raise(ctx, &raise{store: store, marks: marks, done: make(chan struct{})})
+	})
+}
+
+// raise waits until r was recorded with all that wait.
+func (m *HighWater) raise(ctx context.Context, r *raise) error {
 	m.mu.Lock()
 	m.waiting = append(m.waiting, r)
-	if !m.recording {
-		m.recording = true
-		m.recorder.Go(m.record)
-	}
 	m.mu.Unlock()
-	var err error
-	select {
-	case err = <-r.done:
-	case <-ctx.Done():
-		err = ctx.Err()
+	for recording := m.recording; ; recording = nil {
+		select {
+		case <-r.done:
+			return r.err
+		case <-ctx.Done():
+			return ctx.Err()
+		case recording <- struct{}{}:
+			go m.record() //nolint:gosec // it records those of other callers, too
+		}
 	}
-	return m.db.fail(ctx, err, fmt.Sprintf("raise the mark of tag %s to %d", quote(tag), high))
 }
 
-// record records what waits, until there is nothing.
+// record records what waits.
 func (m *HighWater) record() {
-	for {
-		m.mu.Lock()
-		batch := m.waiting
-		m.waiting, m.recording = nil, len(batch) > 0
-		m.mu.Unlock()
-		if len(batch) == 0 {
-			return
-		}
-		err := m.raiseAll(batch)
-		for _, r := range batch {
-			r.done <- err
+	defer func() { <-m.recording }()
+	m.mu.Lock()
+	batch := m.waiting
+	m.waiting = nil
+	m.mu.Unlock()
+	var args [][]any
+	for _, r := range batch {
+		for _, mark := range r.marks {
+			args = append(args, []any{r.store, mark.Tag, mark.High, mark.Behind, mark.Deleted})
 		}
 	}
-}
-
-func (m *HighWater) raiseAll(batch []raise) error {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
-	return m.db.write(ctx, func(conn *sql.Conn) error {
-		for _, r := range batch {
-			if _, err := conn.ExecContext(ctx, raiseMark, r.tag, r.high); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// Forget removes the marks of tags: made again they may repeat IDs.
-func (m *HighWater) Forget(ctx context.Context, tags []string) error {
-	err := m.db.write(ctx, func(conn *sql.Conn) error {
-		for _, tag := range tags {
-			if _, err := conn.ExecContext(ctx, forgetMark, tag); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return m.db.fail(ctx, err, "forget the marks")
+	err := m.each(ctx, raiseMark, args)
+	for _, r := range batch {
+		r.err = err
+		close(r.done)
+	}
 }
 
 // Close implements segment.HighWater. No Raise begins any more.
 func (m *HighWater) Close() error {
-	m.recorder.Wait()
+	m.recording <- struct{}{}
 	return m.db.close()
 }

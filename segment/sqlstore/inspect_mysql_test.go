@@ -8,6 +8,7 @@ import (
 
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 func inspect(t *testing.T, dsn string) *sqlstore.Inspector {
@@ -36,8 +37,8 @@ func TestInspectorTable(t *testing.T) {
 			require.Equal(t, sqlstore.TableFacts{
 				Engine: "InnoDB", Transactional: true, UniqueTag: true,
 				Columns: map[string]sqlstore.Column{
-					"biz_tag": {Type: "varchar", Length: 128, Collation: "utf8mb4_bin"}, "max_id": {Type: "bigint"}, "step": {Type: "bigint"},
-					"description": {Type: "varchar", Length: 256, Collation: f.Columns["description"].Collation}, "update_time": {Type: "timestamp"},
+					"biz_tag": {Type: "varchar", Length: 128, Charset: "utf8mb4", Collation: "utf8mb4_bin"}, "max_id": {Type: "bigint"}, "step": {Type: "bigint"},
+					"description": {Type: "varchar", Length: 256, Charset: "utf8mb4", Collation: f.Columns["description"].Collation}, "update_time": {Type: "timestamp"},
 				},
 			}, f)
 		}},
@@ -57,11 +58,9 @@ func TestInspectorTable(t *testing.T) {
 		{"a view", "CREATE TABLE t (biz_tag varchar(64), max_id bigint, step int); CREATE VIEW leaf_alloc AS SELECT * FROM t", func(t *testing.T, f sqlstore.TableFacts) {
 			require.True(t, f.View)
 		}},
-		{"an index that tells what has changed", leafTable + "; ALTER TABLE leaf_alloc ADD KEY (update_time)", func(t *testing.T, f sqlstore.TableFacts) {
-			require.True(t, f.TellsChanges)
-		}},
 		{"a trigger", leafTable + "; CREATE TRIGGER x BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.max_id = 1", func(t *testing.T, f sqlstore.TableFacts) {
 			require.Equal(t, 1, f.Triggers)
+			require.True(t, f.MovesMaxID)
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -161,7 +160,7 @@ func TestInspectorWeaknesses(t *testing.T) {
 	f, _ := facts(dsn)
 	require.Empty(t, f.Weak)
 	require.True(t, f.StatementBinlog)
-	_, err := openMySQL(t, dsn+generous).Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	_, err := storetest.Fetch(within(t, patience), openMySQL(t, dsn+generous), "leaf-segment-test", 0, 0)
 	require.ErrorContains(t, err, "set binlog_format to ROW or MIXED")
 
 	execSQL(t, db, "SET GLOBAL binlog_format = ROW; SET GLOBAL sync_binlog = 0; SET GLOBAL innodb_flush_log_at_trx_commit = 2")
@@ -170,7 +169,7 @@ func TestInspectorWeaknesses(t *testing.T) {
 	require.Len(t, f.Weak, 2)
 	require.Contains(t, weak, "innodb_flush_log_at_trx_commit is 2")
 	require.Contains(t, weak, "sync_binlog is 0")
-	_, err = openMySQL(t, dsn+generous).Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+	_, err = storetest.Fetch(within(t, patience), openMySQL(t, dsn+generous), "leaf-segment-test", 0, 0)
 	require.NoError(t, err)
 
 	power := "READ ONLY ADMIN"

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 // contents are the files of a directory and their bytes. SQLite keeps an index of the log
@@ -35,7 +37,7 @@ func TestInspectSQLite(t *testing.T) {
 	path, marksPath := filepath.Join(dir, "segments.db"), filepath.Join(dir, "marks.db")
 	_, err := sqlstore.InspectSQLite(t.Context(), path)
 	require.ErrorIs(t, err, sqlstore.ErrNoFile)
-	_, err = sqlstore.InspectHighWater(t.Context(), marksPath)
+	_, _, err = sqlstore.InspectHighWater(t.Context(), marksPath, "a")
 	require.ErrorIs(t, err, sqlstore.ErrNoFile)
 	require.Empty(t, contents(t, dir))
 
@@ -49,14 +51,19 @@ func TestInspectSQLite(t *testing.T) {
 		rows, err := sqlstore.InspectSQLite(t.Context(), filepath.Join(dir, "segments.db"))
 		require.NoError(t, err)
 		require.Equal(t, []sqlstore.TagFacts{{Tag: "leaf-segment-test", MaxID: maxID, Step: 2000}}, rows)
-		seen, err := sqlstore.InspectHighWater(t.Context(), filepath.Join(dir, "marks.db"))
-		require.NoError(t, err)
-		require.Equal(t, mark, seen["leaf-segment-test"])
+		for store, want := range map[string][]segment.Mark{"a": {{Tag: "leaf-segment-test", High: mark}}, "b": nil} {
+			seen, others, err := sqlstore.InspectHighWater(t.Context(), filepath.Join(dir, "marks.db"), store)
+			require.NoError(t, err)
+			require.Equal(t, want, seen)
+			require.Equal(t, 1-len(want), others)
+		}
 		require.Equal(t, before, contents(t, dir))
 	}
-	_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+	_, err = storetest.Fetch(t.Context(), store, "leaf-segment-test", 0, 0)
 	require.NoError(t, err)
-	require.NoError(t, marks.Raise(t.Context(), "leaf-segment-test", 2001))
+	_, err = marks.Use(t.Context(), "a")
+	require.NoError(t, err)
+	require.NoError(t, marks.Raise(t.Context(), []segment.Mark{{Tag: "leaf-segment-test", High: 2001}}))
 	look(dir, 2001, 2001)
 
 	// A crash: the files as they are while the store is open.
@@ -102,7 +109,7 @@ func TestInspectSQLiteThatIsSpoilt(t *testing.T) {
 		{"cut short", sound[:len(sound)/2], "", ""},
 		{"overwritten", spoilt, "", ""},
 		{"another table", foreign, "", "without table leaf_alloc"},
-		{"gone, its log there", nil, "x", "its log"},
+		{"gone, its log there", nil, "x", "-wal is still there"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "segments.db")

@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -59,7 +60,7 @@ func startFetcher(t testing.TB, stores ...*sqlstore.Store) *fetcher {
 		for range 4 {
 			f.wg.Go(func() {
 				for ctx.Err() == nil {
-					r, err := store.Fetch(ctx, "leaf-segment-test", 0, 0)
+					r, err := storetest.Fetch(ctx, store, "leaf-segment-test", 0, 0)
 					f.mu.Lock()
 					if err == nil {
 						f.ranges = append(f.ranges, r)
@@ -128,10 +129,27 @@ func awaitFetch(t testing.TB, store *sqlstore.Store) (r segment.Range) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var err error
-		r, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+		r, err = storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 		return err == nil
 	}, patience, 10*time.Millisecond)
 	return r
+}
+
+// calls are what a store is asked beside fetches.
+func calls(t testing.TB, store *sqlstore.Store) map[string]func() error {
+	t.Helper()
+	ctx, step := within(t, patience), int64(7)
+	return map[string]func() error{
+		"find":   func() error { _, err := store.Find(ctx, []string{"leaf-segment-test"}); return err },
+		"page":   func() error { _, err := store.Page(ctx, "", "", 10); return err },
+		"get":    func() error { _, err := store.Get(ctx, "leaf-segment-test"); return err },
+		"create": func() error { return store.Create(ctx, segment.Row{Tag: "new", MaxID: 1, Step: 1}, nil) },
+		"update": func() error {
+			_, err := store.Update(ctx, "leaf-segment-test", segment.Change{Step: &step}, nil)
+			return err
+		},
+		"delete": func() error { _, err := store.Delete(ctx, "leaf-segment-test", nil); return err },
+	}
 }
 
 // TestMySQLHung: nothing answers, and a fetch ends with its context; without an
@@ -147,19 +165,18 @@ func TestMySQLHung(t *testing.T) {
 		for name, store := range map[string]*sqlstore.Store{"with a connection": warm, "without a connection": cold} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				_, err := store.Fetch(within(t, 100*time.Millisecond), "leaf-segment-test", 0, 0)
+				_, err := storetest.Fetch(within(t, 100*time.Millisecond), store, "leaf-segment-test", 0, 0)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
-				require.Error(t, err)
+				require.ErrorIs(t, err, segment.ErrStore)
+				_, err = storetest.Fetch(t.Context(), store, "leaf-segment-test", 0, 0)
+				require.ErrorIs(t, err, segment.ErrStore)
 				require.NotErrorIs(t, err, context.DeadlineExceeded)
 				if name == "with a connection" {
 					require.ErrorContains(t, err, "no answer within its readTimeout")
 				}
-				require.Error(t, storetest.Each(t.Context(), store, func([]byte, int64, int64) error { return nil }))
-				_, err = store.List(t.Context())
-				require.Error(t, err)
-				_, err = store.Delete(t.Context(), "leaf-segment-test", nil)
-				require.Error(t, err)
+				for _, call := range calls(t, store) {
+					require.ErrorIs(t, call(), segment.ErrStore)
+				}
 			})
 		}
 	})
@@ -167,20 +184,6 @@ func TestMySQLHung(t *testing.T) {
 	awaitFetch(t, warm)
 	awaitFetch(t, cold)
 	require.GreaterOrEqual(t, maxIDOf(t, db, "leaf-segment-test"), int64(6001))
-}
-
-// TestMySQLNotThereYet: the daemon starts before its database.
-func TestMySQLNotThereYet(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, _ := newTable(t, server, ourScript, "")
-	server.Stop(t)
-	store := openMySQL(t, server.DSN(database)+generous)
-	_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
-	require.ErrorContains(t, err, server.Addr())
-	server.Restart(t)
-	r, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
-	require.NoError(t, err)
-	require.Equal(t, segment.Range{Lo: 1, Hi: 2001, Step: 2000}, r)
 }
 
 // TestMySQLReadOnly: the server became a replica, and the pool still leads there. An
@@ -202,22 +205,23 @@ func TestMySQLReadOnly(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			store := openMySQL(t, c.dsn+generous)
-			first, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			first, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 			require.NoError(t, err)
 			before, rows := connections(t, db, database), snapshot(t, db)
 			execSQL(t, db, "SET GLOBAL "+c.variable+" = 1")
 			defer execSQL(t, db, "SET GLOBAL read_only = 0")
-			step := int64(7)
-			for call, do := range map[string]func() error{
-				"fetch":                func() error { _, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0); return err },
-				"fetch without a row":  func() error { _, err := store.Fetch(t.Context(), "not there", 0, 0); return err },
-				"update":               func() error { _, err := store.Update(t.Context(), "leaf-segment-test", &step, nil); return err },
-				"update without a row": func() error { _, err := store.Update(t.Context(), "not there", &step, nil); return err },
-				"delete":               func() error { _, err := store.Delete(t.Context(), "leaf-segment-test", nil); return err },
-				"create":               func() error { return store.Create(t.Context(), segment.Row{Tag: "new", MaxID: 1, Step: 1}) },
-			} {
+			asked := calls(t, store)
+			for _, read := range []string{"find", "page", "get"} {
+				require.NoError(t, asked[read](), "of a single host lists may be read")
+				delete(asked, read)
+			}
+			asked["fetch"] = func() error { _, err := storetest.Fetch(t.Context(), store, "leaf-segment-test", 0, 0); return err }
+			asked["fetch without a row"] = func() error { _, err := storetest.Fetch(t.Context(), store, "not there", 0, 0); return err }
+			asked["delete without a row"] = func() error { _, err := store.Delete(t.Context(), "not there", nil); return err }
+			for call, do := range asked {
 				err := do()
 				require.ErrorIs(t, err, segment.ErrReadOnly, call)
+				require.ErrorIs(t, err, segment.ErrStore, call)
 				require.ErrorContains(t, err, "takes no writes")
 				require.ErrorContains(t, err, server.Addr())
 				require.NotErrorIs(t, err, segment.ErrUnknownTag)
@@ -225,7 +229,7 @@ func TestMySQLReadOnly(t *testing.T) {
 			require.Equal(t, rows, snapshot(t, db))
 			requireGone(t, db, database, before)
 			execSQL(t, db, "SET GLOBAL read_only = 0")
-			second, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			second, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 			require.NoError(t, err)
 			require.Equal(t, first.Hi, second.Lo)
 		})
@@ -260,75 +264,81 @@ func requireGone(t testing.TB, db *sql.DB, database string, before []int64) {
 	}, patience, time.Millisecond)
 }
 
-// TestMySQLFailoverErrors: with these answers a connection leads nowhere any more.
-// Those behind the last ones are of the row, and the connection stays.
-func TestMySQLFailoverErrors(t *testing.T) {
+// TestMySQLAnswers: what the server answers, what it is to segment, and whether the connections lead nowhere any more.
+func TestMySQLAnswers(t *testing.T) {
 	server := mariadbtest.Shared(t)
-	for number, gone := range map[int]bool{
-		1047: true, 1053: true, 1290: true, 1836: true, 1874: true, 1927: true, 3032: true, 3100: true, 3101: true,
-		1205: false, 1213: false, 1644: false,
+	for number, c := range map[int]struct {
+		is   error
+		gone bool
+	}{
+		1047: {segment.ErrStore, true}, 1053: {segment.ErrStore, true}, 1927: {segment.ErrStore, true}, 3032: {segment.ErrStore, true},
+		3100: {segment.ErrStore, true}, 3101: {segment.ErrStore, true},
+		1290: {segment.ErrReadOnly, true}, 1836: {segment.ErrReadOnly, true}, 1874: {segment.ErrReadOnly, true},
+		1030: {segment.ErrStore, false}, 1142: {segment.ErrStore, false}, 1146: {sqlstore.ErrNoTable, false},
+		1205: {segment.ErrLocked, false}, 1213: {segment.ErrLocked, false}, 1264: {segment.ErrBadRow, false},
+		1644: {nil, false}, 1317: {nil, false}, 4999: {nil, false},
 	} {
 		t.Run(strconv.Itoa(number), func(t *testing.T) {
 			database, db := newTable(t, server, ourScript, "")
 			db.SetMaxOpenConns(1)
 			store := openMySQL(t, server.DSN(database)+generous)
-			_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			_, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 			require.NoError(t, err)
 			before := connections(t, db, database)
-			require.Len(t, before, 1)
+			require.Len(t, before, 2, "one for fetches, one for the look at the table")
 			execSQL(t, db, "CREATE TRIGGER fails BEFORE UPDATE ON leaf_alloc FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = "+strconv.Itoa(number))
-			_, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			_, err = storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 			require.ErrorContains(t, err, "Error "+strconv.Itoa(number))
-			if gone {
+			for _, sentinel := range []error{segment.ErrUnknownTag, segment.ErrTagExists, segment.ErrLocked, segment.ErrBadRow, segment.ErrReadOnly, segment.ErrStore, sqlstore.ErrNoTable} {
+				require.Equal(t, sentinel == c.is || sentinel == segment.ErrStore && (c.is == segment.ErrReadOnly || c.is == sqlstore.ErrNoTable), //nolint:errorlint // which one it is
+					errors.Is(err, sentinel), "%v: %v", sentinel, err)
+			}
+			if c.gone {
 				requireGone(t, db, database, before)
 			} else {
-				require.Equal(t, before, connections(t, db, database))
+				require.Contains(t, connections(t, db, database), before[1])
 			}
-			require.NoError(t, store.Close())
-			requireGone(t, db, database, connections(t, db, database))
-
-			store = openMySQL(t, server.DSN(database)+generous)
-			_, err = store.List(within(t, patience))
+			execSQL(t, db, "DROP TRIGGER fails")
+			r, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 			require.NoError(t, err)
-			execSQL(t, db, "DROP TRIGGER fails; CREATE FUNCTION fails() RETURNS INT DETERMINISTIC BEGIN "+
-				"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = "+strconv.Itoa(number)+"; RETURN 1; END; "+
-				"RENAME TABLE leaf_alloc TO t; CREATE VIEW leaf_alloc AS SELECT biz_tag, max_id, step, fails() AS description, update_time FROM t")
-			before = connections(t, db, database)
-			require.Len(t, before, 1)
-			_, err = store.List(within(t, patience))
-			require.ErrorContains(t, err, "Error "+strconv.Itoa(number))
-			if gone {
-				requireGone(t, db, database, before)
-			} else {
-				require.Equal(t, before, connections(t, db, database))
-			}
+			require.EqualValues(t, 2001, r.Lo)
 		})
 	}
 }
 
 // TestMySQLSessionsArePinned: what correctness needs holds even if the server and the DSN
-// say otherwise. Without autocommit, a reader's connection would stay in one transaction.
+// say otherwise. With RELEASE each COMMIT would end its connection before it has answered, and without autocommit
+// a reader's connection would stay in one transaction.
 func TestMySQLSessionsArePinned(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, ourScript, "")
-	execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET GLOBAL autocommit = 0; SET GLOBAL innodb_lock_wait_timeout = 50")
-	defer execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET GLOBAL autocommit = 1; COMMIT")
-	store := openMySQL(t, server.DSN(database)+"?autocommit=0&sql_select_limit=1&readTimeout=30s")
+	execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET GLOBAL autocommit = 0; SET GLOBAL innodb_lock_wait_timeout = 50; "+
+		"SET GLOBAL completion_type = 2; SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES'")
+	defer execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET GLOBAL autocommit = 1; SET GLOBAL completion_type = 0; SET GLOBAL sql_mode = DEFAULT; COMMIT")
+	store := openMySQL(t, server.DSN(database)+"?autocommit=1&completion_type=2&sql_select_limit=1&readTimeout=30s&charset=latin1&Wait_Timeout=70")
 	isolation := "@@tx_isolation"
 	if server.MySQL() {
 		isolation = "@@transaction_isolation"
 	}
-	// The table shows the session that looks at it: any other would show its own.
-	execSQL(t, db, "CREATE FUNCTION shown() RETURNS VARCHAR(99) NOT DETERMINISTIC NO SQL "+
-		"RETURN CONCAT_WS(' ', @@autocommit + 0, "+isolation+", @@innodb_lock_wait_timeout, @@lock_wait_timeout, @@sql_select_limit); RENAME TABLE leaf_alloc TO t; "+
-		"CREATE VIEW leaf_alloc AS SELECT shown() AS biz_tag, 1 AS max_id, 1 AS step, '' AS description, NOW() AS update_time")
-	require.NoError(t, storetest.Each(within(t, patience), store, func(tag []byte, _, _ int64) error {
-		require.Equal(t, "1 READ-COMMITTED 1 1 18446744073709551615", string(tag))
-		return nil
-	}))
-	rows, err := store.List(within(t, patience))
+	// A trigger shows the session that fires it: any other would show its own.
+	execSQL(t, db, "CREATE TABLE seen (what VARCHAR(200)); CREATE TRIGGER shows BEFORE UPDATE ON leaf_alloc FOR EACH ROW INSERT INTO seen VALUES ("+
+		"CONCAT_WS(' ', @@autocommit + 0, "+isolation+", @@innodb_lock_wait_timeout, @@lock_wait_timeout, @@wait_timeout, @@completion_type, @@character_set_results, @@sql_select_limit))")
+	for range 5 {
+		_, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
+		require.NoError(t, err)
+	}
+	step := int64(9)
+	_, err := store.Update(within(t, patience), "leaf-segment-test", segment.Change{Step: &step}, nil)
 	require.NoError(t, err)
-	require.Equal(t, "1 READ-COMMITTED 1 1 18446744073709551615", rows[0].Tag)
+	var seen string
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(DISTINCT what) FROM seen").Scan(&seen))
+	require.Equal(t, "0 READ-COMMITTED 1 1 3 NO_CHAIN utf8mb4 18446744073709551615", seen)
+	for i := range 3 { // a reader sees what was committed last, and all rows
+		require.NoError(t, store.Create(within(t, patience), segment.Row{Tag: strconv.Itoa(i), MaxID: 1, Step: 1}, nil))
+		rows, err := store.Page(within(t, patience), "", "", 10)
+		require.NoError(t, err)
+		require.Len(t, rows, i+2)
+	}
 }
 
 // TestMySQLSetUpWrong: the errors of a first start say what to do.
@@ -341,20 +351,23 @@ func TestMySQLSetUpWrong(t *testing.T) {
 	withTable, tableDB := newTable(t, server, ourScript, "")
 	execSQL(t, tableDB, "GRANT SELECT ON leaf_alloc TO '"+reader+"'@'127.0.0.1'")
 	for name, c := range map[string]struct{ dsn, says string }{
-		"no table":       {dsn: server.DSN(empty), says: "create it with deploy/leaf_alloc.sql"},
-		"no database":    {dsn: server.DSN("nowhere"), says: "create it with deploy/leaf_alloc.sql"},
+		"no table":       {dsn: server.DSN(empty), says: "put it back with its rows"},
+		"no database":    {dsn: server.DSN("nowhere"), says: "put it back with its rows"},
 		"wrong password": {dsn: reader + ":wr0ng@tcp(" + server.Addr() + ")/" + withTable, says: "check user, password and database"},
 		"no such user":   {dsn: "missing:wr0ng@tcp(" + server.Addr() + ")/" + withTable, says: "check user, password and database"},
 		"may not write":  {dsn: reader + ":s3cret@tcp(" + server.Addr() + ")/" + withTable, says: "leafd needs SELECT and UPDATE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := openMySQL(t, c.dsn+generous)
-			_, err := store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+			_, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 			require.ErrorContains(t, err, c.says)
 			require.ErrorContains(t, err, server.Addr())
 			require.NotContains(t, err.Error(), "s3cret")
 			require.NotContains(t, err.Error(), "wr0ng")
-			for _, sentinel := range []error{segment.ErrUnknownTag, segment.ErrBadRow, segment.ErrRegressed} {
+			require.ErrorIs(t, err, segment.ErrStore)
+			require.NotContains(t, err.Error(), "deploy/leaf_alloc.sql")
+			require.Equal(t, name == "no table" || name == "no database", errors.Is(err, sqlstore.ErrNoTable))
+			for _, sentinel := range []error{segment.ErrUnknownTag, segment.ErrBadRow} {
 				require.NotErrorIs(t, err, sentinel)
 			}
 		})
@@ -366,17 +379,14 @@ func TestMySQLSetUpWrong(t *testing.T) {
 // fetch of another tag waiting, as it would if the rows were searched for and
 // not found by the primary key.
 func TestMySQLOneTagLocksNoOther(t *testing.T) {
-	for name, c := range map[string]struct{ script, before string }{
-		"our table":              {script: ourScript},
-		"Java's table in latin1": {script: javaScript, before: "ALTER DATABASE CHARACTER SET latin1; "},
-		"Java's table in utf8mb4_ci": {
-			script: javaScript, before: "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; ",
-		},
-	} {
+	for name, c := range tables {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a second, the shortest that the server knows
 			server := mariadbtest.Shared(t)
 			database, db := newTable(t, server, c.script, c.before)
+			if c.fixture.NoTime {
+				execSQL(t, db, "ALTER TABLE leaf_alloc ALTER create_time SET DEFAULT '2001-02-03'; "+c.after)
+			}
 			execSQL(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 10), ('b', 1, 10), ('c', 1, 10)")
 			tx, err := db.BeginTx(t.Context(), nil)
 			require.NoError(t, err)
@@ -385,13 +395,20 @@ func TestMySQLOneTagLocksNoOther(t *testing.T) {
 			require.NoError(t, err)
 			store := openMySQL(t, server.DSN(database)+generous)
 			for _, tag := range []string{"a", "c"} {
-				_, err := store.Fetch(within(t, patience), tag, 10, 0)
+				_, err := storetest.Fetch(within(t, patience), store, tag, 10, 0)
 				require.NoError(t, err)
 			}
 			// With the server's own bound on the wait this one is refused.
 			store = openMySQL(t, server.DSN(database)+"?readTimeout=30s&innodb_lock_wait_timeout=1")
-			_, err = store.Fetch(within(t, patience), "b", 10, 0)
+			_, err = storetest.Fetch(within(t, patience), store, "b", 10, 0)
+			require.ErrorIs(t, err, segment.ErrLocked)
 			require.ErrorContains(t, err, "nothing was taken")
+			require.NotErrorIs(t, err, segment.ErrStore)
+			batch, err := store.Begin(within(t, patience), []string{"c", "b", "a"})
+			require.NoError(t, err)
+			require.Len(t, batch.Rows(), 2, "of several those that are free")
+			require.Equal(t, []string{"b"}, batch.Skipped())
+			batch.Rollback(t.Context())
 		})
 	}
 }
@@ -410,19 +427,20 @@ func TestPeopleKeepNoFetchWaiting(t *testing.T) {
 	var people sync.WaitGroup
 	for range 20 {
 		people.Go(func() {
-			if _, err := store.Update(within(t, patience), "held", nil, nil); err != nil {
+			if _, err := store.Update(within(t, patience), "held", segment.Change{}, nil); err != nil {
 				t.Errorf("update: %v", err)
 			}
-			if _, err := store.List(within(t, patience)); err != nil {
+			if _, err := store.Page(within(t, patience), "", "", 10); err != nil {
 				t.Errorf("list: %v", err)
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return len(connections(t, db, database)) == 3 }, patience, time.Millisecond, "that of tx, and two of people")
+	require.Eventually(t, func() bool { return len(connections(t, db, database)) >= 3 }, patience, time.Millisecond, "that of tx, and two of people")
 	for range 100 { // within less than people wait, for the lock
-		_, err := store.Fetch(within(t, 15*time.Second), "leaf-segment-test", 0, 0)
+		_, err := storetest.Fetch(within(t, 15*time.Second), store, "leaf-segment-test", 0, 0)
 		require.NoError(t, err)
-		require.NoError(t, storetest.Each(within(t, 15*time.Second), store, func([]byte, int64, int64) error { return nil }))
+		_, err = store.Find(within(t, 15*time.Second), []string{"held"})
+		require.NoError(t, err)
 	}
 	require.NoError(t, tx.Commit())
 	people.Wait()

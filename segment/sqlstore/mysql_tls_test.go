@@ -10,6 +10,7 @@ import (
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/certtest"
 	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 // Connections are encrypted, and only to a server with a certificate that our authority has signed.
@@ -29,7 +30,7 @@ func TestMySQLTLS(t *testing.T) {
 		t.Helper()
 		store, err := sqlstore.Open(cfg)
 		require.NoError(t, err)
-		_, err = store.Fetch(within(t, patience), "leaf-segment-test", 0, 0)
+		_, err = storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 		require.NoError(t, store.Close())
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Config says where the segments are kept. Only its methods know which field decides.
@@ -32,14 +34,45 @@ func (c Config) Kind() string {
 	return "MySQL"
 }
 
+// Hosts returns how many hosts the DSN names, each a replica of the others; 0 for a file, and
+// for a DSN that can't be used.
+func (c Config) Hosts() int {
+	cfg, err := mysqlConfig(c.DSN)
+	if c.Local() || err != nil {
+		return 0
+	}
+	return len(hostsOf(cfg))
+}
+
+// Name names the store alike for each daemon and life that uses it: the DSN's hosts, in whichever
+// order, and its database; or the file, without its directory, which may be moved.
+func (c Config) Name() string {
+	cfg, err := mysqlConfig(c.DSN)
+	if c.Local() || err != nil {
+		return filepath.Base(c.Path)
+	}
+	return strings.Join(slices.Sorted(slices.Values(hostsOf(cfg))), ",") + "/" + cfg.DBName
+}
+
 // Check returns ErrBadDSN for a DSN that can't be used. It connects to nothing, and
 // looks at no file.
 func (c Config) Check() error {
 	if c.Local() {
 		return nil
 	}
-	_, _, err := newMySQLConnector(c)
+	_, err := newServers(c)
 	return err
+}
+
+// SameDatabase reports whether a and b name one database, with any users and parameters: a
+// Store of a may go on with b. On two tables at once one range would be given twice.
+func SameDatabase(a, b string) bool {
+	if a == b {
+		return true
+	}
+	was, errA := mysqlConfig(a)
+	is, errB := mysqlConfig(b)
+	return errA == nil && errB == nil && was.DBName == is.DBName && Config{DSN: a}.Name() == Config{DSN: b}.Name()
 }
 
 // Open opens the Store that c says: see openMySQL and OpenSQLite. ErrBadDSN, or
@@ -53,8 +86,7 @@ func Open(c Config) (*Store, error) {
 		if err := os.Mkdir(filepath.Dir(c.Path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
-	} else if _, err := os.Lstat(c.Path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s", ErrNoFile, c.Path)
+		return OpenSQLite(c.Path)
 	}
-	return OpenSQLite(c.Path)
+	return openSQLite(c.Path, "")
 }

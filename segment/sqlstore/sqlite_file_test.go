@@ -20,7 +20,7 @@ func TestSQLiteNewFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "segments.db")
 	store := openSQLite(t, path)
-	rows, err := store.List(t.Context())
+	rows, err := store.Page(t.Context(), "", "", 10)
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
 	require.NotZero(t, rows[0].UpdateTime)
@@ -67,7 +67,7 @@ func TestSQLiteDeletedTagStays(t *testing.T) {
 	_, err = store.Delete(t.Context(), "leaf-segment-test", nil)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
-	rows, err := openSQLite(t, path).List(t.Context())
+	rows, err := openSQLite(t, path).Page(t.Context(), "", "", 10)
 	require.NoError(t, err)
 	require.Empty(t, rows)
 }
@@ -80,7 +80,7 @@ func TestSQLitePaths(t *testing.T) {
 		"file:colon.db", filepath.Join(t.TempDir(), "absolute.db"),
 	} {
 		store := openSQLite(t, path)
-		_, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+		_, err := storetest.Fetch(t.Context(), store, "leaf-segment-test", 0, 0)
 		require.NoError(t, err)
 		info, err := os.Stat(path)
 		require.NoError(t, err, "the file is where it was asked for")
@@ -130,6 +130,12 @@ func TestSQLiteUnusableFile(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, marks.Close())
 		}, says: "not leafd's"},
+		"marks of an earlier format": {make: func(t *testing.T, path string) {
+			_, err := rawSQLite(t, path).ExecContext(t.Context(), "CREATE TABLE leaf_marks (biz_tag TEXT)")
+			require.NoError(t, err)
+			_, err = sqlstore.OpenHighWater(path)
+			require.ErrorContains(t, err, "without table marks")
+		}, says: "not leafd's"},
 		"gone, its log left": {make: func(t *testing.T, path string) { write(t, path+"-wal", []byte("frames")) }, says: "-wal is still there"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,11 +170,13 @@ func TestSQLiteDamagedRows(t *testing.T) {
 	copy(content[4096:], strings.Repeat("\xff", len(content)-4096))
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	store = openSQLite(t, path)
-	_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+	_, err = storetest.Fetch(t.Context(), store, "leaf-segment-test", 0, 0)
 	require.ErrorContains(t, err, path)
 	require.ErrorContains(t, err, "damaged")
 	require.NotErrorIs(t, err, segment.ErrUnknownTag)
-	require.Error(t, storetest.Each(t.Context(), store, func([]byte, int64, int64) error { return nil }))
+	require.ErrorIs(t, err, segment.ErrStore)
+	_, err = store.Page(t.Context(), "", "", 10)
+	require.Error(t, err)
 }
 
 // TestSQLiteOpenedAtOnce: the first process makes the file, and all have it.
@@ -186,7 +194,7 @@ func TestSQLiteOpenedAtOnce(t *testing.T) {
 					t.Errorf("open: %v", err)
 					return
 				}
-				r, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+				r, err := storetest.Fetch(t.Context(), store, "leaf-segment-test", 0, 0)
 				if err != nil {
 					t.Errorf("fetch: %v", err)
 				}
@@ -206,33 +214,4 @@ func TestSQLiteOpenedAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left)
 	}
-}
-
-// TestHighWaterOutlivesSegments: the segments' file is put back from yesterday, and
-// the marks tell.
-func TestHighWaterOutlivesSegments(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "segments.db")
-	store, err := sqlstore.OpenSQLite(path)
-	require.NoError(t, err)
-	require.NoError(t, store.Close())
-	yesterday, err := os.ReadFile(path)
-	require.NoError(t, err)
-	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, "marks.db"))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, marks.Close()) }()
-
-	store, err = sqlstore.OpenSQLite(path)
-	require.NoError(t, err)
-	r, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
-	require.NoError(t, err)
-	require.NoError(t, marks.Raise(t.Context(), "leaf-segment-test", r.Hi))
-	require.NoError(t, store.Close())
-
-	require.NoError(t, os.WriteFile(path, yesterday, 0o600))
-	store = openSQLite(t, path)
-	floor := int64(0)
-	require.NoError(t, marks.Marks(t.Context(), func(_ string, high int64) { floor = high }))
-	_, err = store.Fetch(t.Context(), "leaf-segment-test", 0, floor)
-	require.ErrorIs(t, err, segment.ErrRegressed)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/test/storetest"
 )
 
 // childPath is the variable that makes TestSQLiteChild a process that fetches.
@@ -28,7 +28,7 @@ func TestSQLiteChild(t *testing.T) {
 	}
 	store := openSQLite(t, path)
 	for range rounds {
-		r, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
+		r, err := storetest.Fetch(t.Context(), store, "leaf-segment-test", 0, 0)
 		if err != nil && !alone {
 			continue // on a slow disk the other process may have the file's lock for seconds
 		}
@@ -81,20 +81,4 @@ func TestSQLiteTwoProcesses(t *testing.T) {
 	}
 	f.end()
 	requireDisjoint(t, append(others, f.ranges...))
-}
-
-// TestSQLiteKilledAlone: the only process is killed, and the next one finds what
-// was committed: nothing that was told comes again.
-func TestSQLiteKilledAlone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "segments.db")
-	var all []segment.Range
-	for range 4 {
-		all = append(all, runChild(t, path, 30)...)
-	}
-	store, err := sqlstore.OpenSQLite(path)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, store.Close()) }()
-	r, err := store.Fetch(t.Context(), "leaf-segment-test", 0, 0)
-	require.NoError(t, err)
-	requireDisjoint(t, append(all, r))
 }

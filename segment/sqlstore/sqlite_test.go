@@ -45,6 +45,21 @@ func TestSQLiteConformance(t *testing.T) {
 	})
 }
 
+// TestCommitAfterAFailedMove: a batch of which one row wasn't where it was read is not committed by half.
+func TestCommitAfterAFailedMove(t *testing.T) {
+	store := openSQLite(t, filepath.Join(t.TempDir(), "segments.db"))
+	require.NoError(t, store.Create(t.Context(), segment.Row{Tag: "order", MaxID: 1, Step: 1}, nil))
+	tags := []string{"leaf-segment-test", "order"}
+	tx, err := store.Begin(t.Context(), tags)
+	require.NoError(t, err)
+	require.Error(t, tx.Move(t.Context(), []segment.Move{{Tag: tags[0], From: 1, To: 11}, {Tag: tags[1], From: 2, To: 11}}))
+	require.Error(t, tx.Commit(t.Context()))
+	tx.Rollback(t.Context())
+	rows, err := store.Find(t.Context(), tags)
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 1}, []int64{rows[0].MaxID, rows[1].MaxID})
+}
+
 func TestHighWaterConformance(t *testing.T) {
 	storetest.RunHighWater(t, func(t *testing.T) func(t testing.TB) segment.HighWater {
 		path := filepath.Join(t.TempDir(), "marks.db")

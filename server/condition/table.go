@@ -23,6 +23,7 @@ const (
 	SegmentRegressed  Code = "segment_regressed"
 	SegmentUnguarded  Code = "segment_unguarded"
 	SegmentBadRow     Code = "segment_bad_row"
+	RowMissing        Code = "row_missing"
 	AlarmsUndelivered Code = "alarms_undelivered"
 )
 
@@ -32,6 +33,8 @@ var (
 	ErrFencedForGood = errors.New("fenced for good")
 	// ErrMovedForward is of a tag that had its max_id moved forward by a fetch.
 	ErrMovedForward = errors.New("max_id moved forward")
+	// ErrDatabaseChanged is of a fetch that met another server than the one before.
+	ErrDatabaseChanged = errors.New("database changed")
 	// ErrClockForAMoment is of calls that were refused while the clock was behind.
 	ErrClockForAMoment = errors.New("clock behind for a moment")
 	// ErrCertificateRefused and ErrCertificateExpiring are told by server.Certificates.
@@ -146,13 +149,13 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	},
 	{
 		Code: SegmentStore, Is: segment.ErrReading, Severity: Note, NotReady: true,
-		Headline: "the segment tags are being read",
+		Headline: "the database is being asked for the first time",
 		Answer:   "segment_unavailable", RetryAfter: 1,
 	},
 	{
 		Code: SegmentStore, Is: segment.ErrUnavailable, Severity: Alarm, NotReady: true, After: time.Second,
-		Headline: "the segment tags could not be read yet",
-		Action:   "Bring the database back, or lead --mysql to the primary.",
+		Headline: "segment IDs can't be served yet",
+		Action:   "Bring back what the error names: the database, or ZooKeeper.",
 		Answer:   "segment_unavailable", Message: "no range of this tag is in memory and none could be fetched", RetryAfter: 1,
 	},
 	{
@@ -179,17 +182,32 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: SegmentStore, Is: segment.ErrStore, Severity: Alarm,
 		Headline: "the database gives no range: tags have what is in memory",
-		Action:   "Bring the database back, or lead --mysql to the primary.",
+		Action:   "Do as the error says: the database is to be reached, and written. Put rows that are gone back; make no new table.",
 	},
 	{
-		Code: SegmentRegressed, Is: segment.ErrRegressed, Severity: Alarm,
-		Headline: "max_id went backwards",
-		Action:   "Find out why. If ranges are refused, raise max_id above the highest high in all daemons' /api/segments.",
+		Code: SegmentStore, Is: segment.ErrFetch, Severity: Alarm,
+		Headline: "the tag gets no range: it has what is in memory",
+		Action:   "The error says why.",
+	},
+	{
+		Code: SegmentStore, Is: segment.ErrGuardConflict, Severity: Alarm,
+		Headline: "the tag's high mark is written by others again and again",
+		Action:   "Nothing, while it ends by itself. Else find out what writes below segment_high in ZooKeeper.",
+	},
+	{
+		Code: "segment_locked", Is: segment.ErrLocked, Severity: Alarm,
+		Headline: "another transaction has locked the tag's row: the tag has what is in memory",
+		Action:   "Find the transaction in the database (information_schema.INNODB_TRX), and end it. Other tags are not concerned.",
 	},
 	{
 		Code: SegmentRegressed, Is: ErrMovedForward, Severity: Alarm, Event: true,
-		Headline: "max_id was below what was issued: it was moved forward",
-		Action:   "Find out why: the table lost commits, was restored or set back.",
+		Headline: "the table has lost commits: max_id was moved forward",
+		Action:   "Find out why: the database lost commits in a crash, was restored, or the row was set back.",
+	},
+	{
+		Code: "database_changed", Is: ErrDatabaseChanged, Severity: Warning, Event: true,
+		Headline: "ranges come from another server of the database",
+		Action:   "Nothing, where a failover was meant.",
 	},
 	{
 		Code: SegmentUnguarded, Is: segment.ErrUnguarded, Severity: Alarm, After: 2 * time.Second,
@@ -199,7 +217,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: SegmentUnguarded, Is: segment.ErrGuardAway, Severity: Alarm, After: 2 * time.Second,
 		Headline: "ZooKeeper is away, and required: no range is fetched",
-		Action:   "Bring ZooKeeper back. Tags are served from memory meanwhile; --segment-reserve makes that last longer.",
+		Action:   "Bring ZooKeeper back. Tags are served from memory meanwhile.",
 	},
 	{
 		Code: SegmentBadRow, Is: segment.ErrBadRow, Severity: Alarm,
@@ -207,24 +225,25 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Action:   "Fix what the error names.",
 	},
 	{
-		Code: SegmentBadRow, Is: segment.ErrGuardDamaged, Severity: Alarm,
-		Headline: "the tag's high mark in ZooKeeper is damaged: its ranges are refused",
+		Code: SegmentBadRow, Is: segment.ErrGuardRefused, Severity: Alarm,
+		Headline: "ZooKeeper refuses the tag's high mark: its ranges are refused",
 		Action:   "Do as the error says.",
 	},
 	{
-		Code: "segment_row_missing", Is: segment.ErrRowMissing, Severity: Warning,
-		Headline: "a fetch found no row: the tag has what is in memory",
-		Action:   "Nothing if the tag was deleted. Else put the row back, above every ID ever issued.",
+		Code: RowMissing, Is: segment.ErrRowMissing, Severity: Warning,
+		Headline: "the table shows no row of the tag, and nothing tells that it was deleted: it has what is in memory",
+		Action:   "Put the row back. If the tag was deleted on purpose, tell so: leafd segment delete TAG --yes, or without --zk DELETE /api/segments/TAG at this daemon.",
 	},
 	{
-		Code: "segment_tags_gone", Is: segment.ErrTagsGone, Severity: Alarm,
-		Headline: "the table shows none of the tags: they have what is in memory",
-		Action:   "Put the rows back, above every ID ever issued, or correct --mysql. If all tags were deleted on purpose, create one.",
+		Code: RowMissing, Is: segment.ErrRowsMissing, Severity: Alarm,
+		Headline: "the table shows most tags no more: they have what is in memory",
+		Action:   "The table was swapped, restored or emptied: put its rows back, or correct --mysql. Make no new table.",
 	},
 	{
-		Code: "segment_tables_differ", Is: segment.ErrTablesDiffer, Severity: Alarm,
-		Headline: "this daemon and another one have different tables of segments",
-		Action:   "Give all daemons the same --mysql.",
+		Code: "foreign_fetches", Is: segment.ErrForeign, Severity: Warning,
+		Headline: "ranges of the tag are taken that no high mark in ZooKeeper covers",
+		Action: "A Java Leaf, another --zk-root or a daemon without --zk fetches from the table, or a daemon did while ZooKeeper was away. " +
+			"Where it is none that you know, find it: a database that loses commits would repeat its IDs.",
 	},
 	{
 		Code: "certificate_refused", Is: ErrCertificateRefused, Severity: Alarm,

@@ -80,7 +80,7 @@ func TestIssuedRandomWalk(t *testing.T) {
 // TestIssuedTagsWithoutASeries are counted all the same.
 func TestIssuedTagsWithoutASeries(t *testing.T) {
 	i := newIssued()
-	for _, name := range []string{Rest, "\xff\xfe", string(make([]byte, 129))} {
+	for _, name := range []string{Rest, "\xff\xfe", string(make([]byte, 513))} {
 		got := i.scraped(t, map[string]int64{name: 7})
 		require.Len(t, got, 1, "%q", name)
 	}
@@ -104,18 +104,19 @@ func TestIssuedOfAService(t *testing.T) {
 	store := segmenttest.NewStore()
 	store.Set("order", 0, 1000)
 	_, m, reg := newFake(t)
-	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Wait: time.Minute, Fetched: m.Fetched})
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Marks: "memory", Wait: time.Minute, Fetched: m.Fetched})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- svc.Run(ctx) }()
-	require.Eventually(t, svc.Loaded, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return svc.Ready() == nil }, 10*time.Second, time.Millisecond)
 	m.SetSegments(svc)
 	issue := func(n int) {
 		t.Helper()
-		tag, err := svc.Lookup([]byte("order"))
+		tag, err := svc.Find(ctx, []byte("order"))
 		require.NoError(t, err)
-		require.NoError(t, tag.NextN(ctx, make([]int64, n)))
+		_, err = tag.NextRanges(ctx, n, nil)
+		require.NoError(t, err)
 	}
 	series := func() (order, rest float64) {
 		t.Helper()
@@ -134,10 +135,10 @@ func TestIssuedOfAService(t *testing.T) {
 
 	_, err = store.Delete(ctx, "order", nil)
 	require.NoError(t, err)
-	require.NoError(t, svc.Reload(ctx, "order"))
+	svc.Deleted("order")
 	requireSeries(30, 0) // as it was
 	store.Set("order", 1_000_000, 1000)
-	require.NoError(t, svc.Reload(ctx))
+	svc.Created("order")
 	issue(5)
 	requireSeries(35, 0)
 	stop()

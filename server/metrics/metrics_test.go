@@ -133,15 +133,16 @@ func TestConfigIsChecked(t *testing.T) {
 
 func TestBeforeAnythingIsThere(t *testing.T) {
 	_, _, reg := newFake(t)
-	require.Equal(t, map[string]float64{
+	want := map[string]float64{
 		"leafd_ready":                        0,
 		"leafd_worker_state{state=starting}": 1, "leafd_worker_state{state=active}": 0, "leafd_worker_state{state=fenced}": 0,
-		"leafd_segment_fetch_duration_seconds":                 0,
-		"leafd_segment_fetch_failures_total{reason=regressed}": 0,
-		"leafd_segment_fetch_failures_total{reason=bad_row}":   0,
-		"leafd_segment_fetch_failures_total{reason=read_only}": 0, "leafd_segment_fetch_failures_total{reason=no_row}": 0,
+		"leafd_segment_fetch_duration_seconds":             0,
 		"leafd_segment_fetch_failures_total{reason=other}": 0,
-	}, scrape(t, reg))
+	}
+	for _, r := range segment.Reasons() {
+		want["leafd_segment_fetch_failures_total{reason="+r.Name+"}"] = 0
+	}
+	require.Equal(t, want, scrape(t, reg))
 }
 
 func TestWhatIsShown(t *testing.T) {
@@ -165,16 +166,16 @@ func TestWhatIsShown(t *testing.T) {
 		RefusedBackwards: 4, RefusedCeiling: 5, RefusedExhausted: 6, RefusedStopped: 7, GivenUp: 8,
 	}
 	f.session = zksession.Info{State: zksession.Disconnected, Connects: 3, Expiries: 2}
-	f.guard = segment.GuardStatus{On: true, Unguarded: 7, Conflicts: 8, GivenUp: 9, Behind: 6}
+	f.guard = segment.GuardStatus{On: true, Unguarded: 7, Conflicts: 8, GivenUp: 9, Behind: true}
 	f.tags = []segment.Status{
-		{Tag: "order", Used: true, Issued: 100, Rate: 10, Remaining: new(90.0), Step: 1000},
-		{Tag: "failing", Used: true, Issued: 5, Step: 2, Failures: 4},
-		{Tag: "empty", Used: true, Failures: 1, Remaining: new(0.0)},
-		{Tag: "idle", Used: true, Issued: 1},
+		{Tag: "order", Issued: 100, Rate: 10, Remaining: new(90.0), Step: 1000},
+		{Tag: "failing", Issued: 5, Step: 2, Failures: 4},
+		{Tag: "empty", Failures: 1, Remaining: new(0.0)},
+		{Tag: "idle", Issued: 1},
 		{Tag: "never"},
 	}
 	m.Fetched("order", time.Millisecond, nil)
-	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrRegressed))
+	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrLocked))
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrBadRow))
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrReadOnly))
 	m.Fetched("order", time.Second, fmt.Errorf("x: %w", segment.ErrRowMissing))
@@ -198,15 +199,15 @@ func TestWhatIsShown(t *testing.T) {
 		"leafd_generator_refusals_total{reason=stopped}": 7, "leafd_generator_refusals_total{reason=given_up}": 8,
 		"leafd_zookeeper_session_state{state=disconnected}": 1, "leafd_zookeeper_session_state{state=connected}": 0,
 		"leafd_zookeeper_connects_total": 3, "leafd_zookeeper_session_expiries_total": 2,
-		"leafd_segment_guarded": 0, "leafd_segment_guard_behind_tags": 6, "leafd_segment_unguarded_fetches_total": 7,
+		"leafd_segment_guarded": 0, "leafd_segment_guard_behind": 1, "leafd_segment_unguarded_fetches_total": 7,
 		"leafd_segment_guard_conflicts_total": 8, "leafd_segment_ranges_given_up_total": 9,
-		"leafd_segment_tags": 10, "leafd_segment_tags_used": 5, "leafd_segment_tags_failing": 2, "leafd_segment_tags_empty": 1,
+		"leafd_segment_tags": 10, "leafd_segment_tags_failing": 2, "leafd_segment_tags_empty": 1,
 		"leafd_segment_ids_issued_total{tag=order}": 100, "leafd_segment_ids_issued_total{tag=_other}": 0,
 		"leafd_segment_remaining_seconds{tag=order}": 90, "leafd_segment_remaining_seconds{tag=failing}": math.Inf(1),
 		"leafd_segment_remaining_seconds{tag=empty}": 0,
 		"leafd_segment_step{tag=order}":              1000, "leafd_segment_failed_attempts{tag=failing}": 4, "leafd_segment_failed_attempts{tag=order}": 0,
-		"leafd_segment_fetch_duration_seconds":                 6,
-		"leafd_segment_fetch_failures_total{reason=regressed}": 1, "leafd_segment_fetch_failures_total{reason=bad_row}": 1,
+		"leafd_segment_fetch_duration_seconds":              6,
+		"leafd_segment_fetch_failures_total{reason=locked}": 1, "leafd_segment_fetch_failures_total{reason=bad_row}": 1,
 		"leafd_segment_fetch_failures_total{reason=read_only}": 1, "leafd_segment_fetch_failures_total{reason=other}": 1,
 		"leafd_segment_fetch_failures_total{reason=no_row}": 1,
 	} {
@@ -256,10 +257,10 @@ func TestOffsetsOfADraw(t *testing.T) {
 
 // crowd makes f a daemon with very many tags and peers, including hostile ones.
 func (f *fake) crowd(tags, peers int) {
-	f.tags = []segment.Status{{Tag: "\xff", Used: true, Failures: 1, Issued: 1}, {Tag: Rest, Used: true, Failures: 1, Issued: 1}}
+	f.tags = []segment.Status{{Tag: "\xff", Failures: 1, Issued: 1}, {Tag: Rest, Failures: 1, Issued: 1}}
 	for n := range tags {
 		f.tags = append(f.tags, segment.Status{
-			Tag: fmt.Sprintf("tag-%06d", n), Used: true, Issued: int64(n), Rate: float64(n % 1000), Remaining: new(float64(n)), Failures: n % 3,
+			Tag: fmt.Sprintf("tag-%06d", n), Issued: int64(n), Rate: float64(n % 1000), Remaining: new(float64(n)), Failures: n % 3,
 		})
 	}
 	f.samples = []clock.Sample{
@@ -352,16 +353,14 @@ func BenchmarkScrapeOfAService(b *testing.B) {
 		store.Set(fmt.Sprintf("tag-%06d", n), 0, 1000)
 	}
 	_, m, reg := newFake(b)
-	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Wait: time.Minute, Fetched: m.Fetched})
+	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Marks: "memory", Wait: time.Minute, Fetched: m.Fetched})
 	require.NoError(b, err)
 	ctx, stop := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- svc.Run(ctx) }()
-	require.Eventually(b, svc.Loaded, time.Minute, time.Millisecond)
+	require.Eventually(b, func() bool { return svc.Ready() == nil }, time.Minute, time.Millisecond)
 	for n := range tags {
-		tag, err := svc.Lookup(fmt.Appendf(nil, "tag-%06d", n))
-		require.NoError(b, err)
-		_, err = tag.Next(ctx)
+		_, err := svc.Next(ctx, fmt.Appendf(nil, "tag-%06d", n))
 		require.NoError(b, err)
 	}
 	m.SetSegments(svc)

@@ -24,14 +24,13 @@ func showable(tag string) bool {
 	return tag != Rest && len(tag) <= segment.MaxTagBytes && utf8.ValidString(tag)
 }
 
-// collectSegments makes one pass over the tags in use.
+// collectSegments makes one pass over the tags in memory.
 func (m *Metrics) collectSegments(p page, s Segments) {
 	worst := best[segment.Status]{n: MaxTags, compare: compareDanger}
-	var used, failing, empty int
+	var failing, empty int
 	m.issued.mu.Lock()
 	defer m.issued.mu.Unlock()
 	for st := range s.Used {
-		used++
 		if st.Failures > 0 {
 			failing++
 		}
@@ -45,12 +44,11 @@ func (m *Metrics) collectSegments(p page, s Segments) {
 	}
 	m.issued.each(func(tag string, ids int64) { p.put(descIssued, float64(ids), tag) })
 	p.put(descTags, float64(s.Len()))
-	p.put(descTagsUsed, float64(used))
 	p.put(descTagsFailing, float64(failing))
 	p.put(descTagsEmpty, float64(empty))
 	if g := s.Guard(); g.On {
 		p.flag(descGuarded, g.Guarded)
-		p.put(descBehind, float64(g.Behind))
+		p.flag(descBehind, g.Behind)
 		p.put(descUnguarded, float64(g.Unguarded))
 		p.put(descConflicts, float64(g.Conflicts))
 		p.put(descGivenUp, float64(g.GivenUp))

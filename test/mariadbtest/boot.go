@@ -157,7 +157,7 @@ func (s *Server) common() []string {
 // deletes what it finds of them, also another one's.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "TMPDIR="+s.dir)
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+s.dir), s.env...)
 	return cmd
 }
 

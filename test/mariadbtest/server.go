@@ -36,7 +36,8 @@ import (
 type Server struct {
 	dir     string   // Immutable: holds everything of the server
 	port    int      // kept over restarts
-	more    []string // Immutable: arguments beyond each server's
+	more    []string // arguments beyond each server's
+	env     []string // its environment beyond ours
 	mysqld  string   // Immutable: a mysqld of MySQL; "" for MariaDB
 	process *proctest.Process
 	root    *sql.DB      // Immutable: for root, without a default database

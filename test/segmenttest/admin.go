@@ -3,88 +3,115 @@ package segmenttest
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/leafd/leafd/segment"
 )
 
-// List implements segment.Admin.
-func (s *Store) List(ctx context.Context) ([]segment.Row, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
-	return s.all(), nil
+// Page implements segment.Admin.
+func (s *Store) Page(ctx context.Context, after, part string, limit int) (rows []segment.Row, err error) {
+	t := s.at.Load()
+	err = s.call(ctx, t, OpPage, nil, func() error {
+		t.do(func() {
+			for tag, row := range t.rows {
+				if tag > after && strings.Contains(lower(tag), lower(part)) {
+					rows = append(rows, row)
+				}
+			}
+		})
+		return nil
+	})
+	slices.SortFunc(rows, func(a, b segment.Row) int { return strings.Compare(a.Tag, b.Tag) })
+	return rows[:min(limit, len(rows))], err
+}
+
+// lower is s with its ASCII letters small.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// Get implements segment.Admin.
+func (s *Store) Get(ctx context.Context, tag string) (r segment.Row, err error) {
+	t := s.at.Load()
+	err = s.call(ctx, t, OpGet, []string{tag}, func() error {
+		var there bool
+		if r, there = t.Row(tag); !there {
+			return fmt.Errorf("%w: %q", segment.ErrUnknownTag, tag)
+		}
+		return nil
+	})
+	return r, err
 }
 
 // Create implements segment.Admin. The row's UpdateTime is kept as it is: there
 // is no clock here.
-func (s *Store) Create(ctx context.Context, r segment.Row) error {
-	if err := s.usable(ctx); err != nil {
-		return err
+func (s *Store) Create(ctx context.Context, r segment.Row, before func() error) error {
+	var told func(segment.Row) error
+	if before != nil {
+		told = func(segment.Row) error { return before() }
 	}
-	s.table.mu.Lock()
-	defer s.table.mu.Unlock()
-	if err := segment.CheckRow(r); err != nil {
-		return err
-	}
-	if _, ok := s.rows[r.Tag]; ok {
-		return fmt.Errorf("%w: %q; update it instead", segment.ErrTagExists, r.Tag)
-	}
-	s.rows[r.Tag] = r
-	return nil
+	_, err := s.change(ctx, OpCreate, r.Tag, &r, told, func(_ segment.Row, there bool) error {
+		if there {
+			return fmt.Errorf("%w: %q; update it instead", segment.ErrTagExists, r.Tag)
+		}
+		return segment.CheckRow(r)
+	})
+	return err
 }
 
 // Update implements segment.Admin.
-func (s *Store) Update(ctx context.Context, tag string, step *int64, description *string) (segment.Row, error) {
-	if err := s.usable(ctx); err != nil {
-		return segment.Row{}, err
-	}
-	s.table.mu.Lock()
-	defer s.table.mu.Unlock()
-	row, ok := s.rows[tag]
-	if !ok {
-		return segment.Row{}, fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
-	}
-	if err := segment.CheckChange(row.MaxID, step, description); err != nil {
-		return segment.Row{}, err
-	}
-	s.rows[tag] = row.Changed(step, description)
-	return row, nil
-}
-
-// SetMaxID implements segment.Admin.
-func (s *Store) SetMaxID(ctx context.Context, tag string, maxID int64, before func(segment.Row) error) (segment.Row, error) {
-	return s.changeAfter(ctx, tag, before, func(row segment.Row) error {
-		if err := segment.CheckMaxID(maxID, row.Step); err != nil {
-			return err
+func (s *Store) Update(ctx context.Context, tag string, c segment.Change, before func(segment.Row) error) (segment.Row, error) {
+	var to segment.Row
+	return s.change(ctx, OpUpdate, tag, &to, before, func(was segment.Row, there bool) error {
+		switch to = was.Changed(c); {
+		case !there:
+			return fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
+		case to.MaxID < was.MaxID:
+			return fmt.Errorf("%w: that of %q is %d", segment.ErrLowersMaxID, tag, was.MaxID)
 		}
-		row.MaxID = maxID
-		s.rows[tag] = row
-		return nil
+		return segment.CheckChange(was.MaxID, c)
 	})
 }
 
 // Delete implements segment.Admin.
 func (s *Store) Delete(ctx context.Context, tag string, before func(segment.Row) error) (segment.Row, error) {
-	return s.changeAfter(ctx, tag, before, func(segment.Row) error { delete(s.rows, tag); return nil })
+	return s.change(ctx, OpDelete, tag, nil, before, func(_ segment.Row, there bool) error {
+		if !there {
+			return fmt.Errorf("%w: %q", segment.ErrUnknownTag, tag)
+		}
+		return nil
+	})
 }
 
-func (s *Store) changeAfter(ctx context.Context, tag string, before, do func(segment.Row) error) (segment.Row, error) {
-	if err := s.usable(ctx); err != nil {
-		return segment.Row{}, err
-	}
-	s.table.mu.Lock()
-	defer s.table.mu.Unlock()
-	row, ok := s.rows[tag]
-	if !ok {
-		return segment.Row{}, fmt.Errorf("%w: %q", segment.ErrUnknownTag, tag)
-	}
-	if before != nil {
-		if err := before(row); err != nil {
-			return segment.Row{}, err
+// change has the row of tag be to, nil for none, where check agrees, and calls before while it holds the row.
+func (s *Store) change(ctx context.Context, op Op, tag string, to *segment.Row, before func(segment.Row) error, check func(was segment.Row, there bool) error) (was segment.Row, err error) {
+	t := s.at.Load()
+	err = s.call(ctx, t, op, []string{tag}, func() error {
+		unlock, err := t.lock(ctx, tag, lockWait)
+		if err != nil {
+			return err
 		}
-	}
-	if err := do(row); err != nil {
-		return segment.Row{}, err
-	}
-	return row, nil
+		defer unlock()
+		row, there := t.Row(tag)
+		if err = check(row, there); err == nil && before != nil {
+			err = before(row)
+		}
+		if err != nil {
+			return err
+		}
+		was = row
+		t.do(func() {
+			if delete(t.rows, tag); to != nil {
+				t.rows[tag] = *to
+			}
+		})
+		return nil
+	})
+	return was, err
 }

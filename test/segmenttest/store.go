@@ -1,225 +1,245 @@
-// Package segmenttest has a segment.Store and segment.HighWater in memory that can
-// be made to fail, to hang, to lose replies and to go backwards: what a real
-// database does, but not when a test asks for it.
+// Package segmenttest has what package segment needs of the outside, in memory: Store (with segment.Admin)
+// for the table, Guard for ZooKeeper's high marks, and HighWater for the marks on a disk. Each passes the
+// conformance suite of the real ones, and can be made to fail, hang, take long, lose answers, and be set
+// back: what the real ones do, but not when a test asks for it. In a bubble of testing/synctest all
+// that waits in them does so durably.
 package segmenttest
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/leafd/leafd/segment"
 )
 
-// Store is leaf_alloc in memory.
+// Store is leaf_alloc in memory, as one daemon reaches it: with faults and a Close of its own. Many can be on
+// one table (Beside), and a table can be a replica of another (Copy, Use).
 type Store struct {
 	Faults
-	*table
+	*table // the one that it was made on, as a SQL prompt reaches it: no fault touches that
 
+	at     atomic.Pointer[table] // the one that calls go to
 	closed atomic.Bool
 }
 
-// table is what all Stores on it share.
+// table is one server's, which all Stores on it share.
 type table struct {
-	mu      sync.Mutex
-	rows    map[string]segment.Row   // mu protects
-	fetches map[string]int           // mu protects
-	locks   map[string]chan struct{} // mu protects; has a token while a fetch holds the row
+	server string // immutable
+
+	locked                            // protects all below
+	rows     map[string]segment.Row   // by tag
+	twice    map[string]bool          // tags of which there are two rows
+	fetches  map[string]int           // by tag
+	locks    map[string]chan struct{} // by tag; has a token while a transaction holds the row
+	most     int64                    // what the column max_id takes
+	readOnly bool
+	noSkip   bool // the server doesn't know SKIP LOCKED
+	unlocked bool // each statement is a transaction of its own
 }
 
 var (
 	_ segment.Store = (*Store)(nil)
 	_ segment.Admin = (*Store)(nil)
+
+	// ErrAway is what a store says that can't be reached; for Faults.
+	ErrAway = fmt.Errorf("%w: segmenttest: connection refused", segment.ErrStore)
+
+	errClosed = errors.New("segmenttest: the store was closed")
+	errEnded  = errors.New("segmenttest: the transaction has ended")
 )
 
-// errClosed is returned by every call of a Store after Close.
-var errClosed = errors.New("segmenttest: the store was closed")
+// lockWait is for how long a row is waited for that another transaction holds.
+const lockWait = time.Second
 
-// NewStore returns a table without rows.
-func NewStore() *Store {
-	return &Store{table: &table{rows: make(map[string]segment.Row), fetches: make(map[string]int), locks: make(map[string]chan struct{})}}
+// NewStore returns a table without rows, on a server without a name.
+func NewStore() *Store { return newStore("", map[string]segment.Row{}) }
+
+func newStore(server string, rows map[string]segment.Row) *Store {
+	return (&Store{table: &table{
+		server: server, rows: rows, twice: map[string]bool{}, fetches: map[string]int{}, locks: map[string]chan struct{}{}, most: math.MaxInt64,
+	}}).Beside()
 }
 
-// Beside returns one more Store on the same table, as another daemon has it: with
-// faults and a Close of its own.
-func (s *Store) Beside() *Store { return &Store{table: s.table} }
-
-// usable tells whether a call can begin.
-func (s *Store) usable(ctx context.Context) error {
-	if s.closed.Load() {
-		return errClosed
-	}
-	return ctx.Err()
+// Beside returns one more Store on the same table, as another daemon has it.
+func (s *Store) Beside() *Store {
+	beside := &Store{table: s.table}
+	beside.Use(s)
+	return beside
 }
+
+// Copy returns a Store on the server with that name, whose rows are those that the table of s has now.
+func (s *Store) Copy(server string) (replica *Store) {
+	s.table.do(func() { replica = newStore(server, maps.Clone(s.rows)) })
+	return replica
+}
+
+// Use has calls that follow go to the table that other was made on, as after a failover. Transactions that
+// are open end where they began.
+func (s *Store) Use(other *Store) { s.at.Store(other.table) }
+
+// ReadOnly has the server take no writes, those of open transactions among them.
+func (t *table) ReadOnly(on bool) { t.do(func() { t.readOnly = on }) }
+
+// NoSkip makes the server one that doesn't know SKIP LOCKED: of several tags all are skipped.
+func (t *table) NoSkip() { t.do(func() { t.noSkip = true }) }
+
+// Unlock makes each statement a transaction of its own, as behind a multiplexer that lost autocommit=0: no
+// row is locked.
+func (t *table) Unlock() { t.do(func() { t.unlocked = true }) }
+
+// Column makes most the highest max_id that the column takes.
+func (t *table) Column(most int64) { t.do(func() { t.most = most }) }
+
+// Twice makes two rows of tag's.
+func (t *table) Twice(tag string) { t.do(func() { t.twice[tag] = true }) }
 
 // Set writes a row as it is told to, as a SQL prompt can.
-func (s *table) Set(tag string, maxID, step int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rows[tag] = segment.Row{Tag: tag, MaxID: maxID, Step: step}
+func (t *table) Set(tag string, maxID, step int64) {
+	t.do(func() { t.rows[tag] = segment.Row{Tag: tag, MaxID: maxID, Step: step} })
 }
+
+// Remove removes a row.
+func (t *table) Remove(tag string) { t.do(func() { delete(t.rows, tag) }) }
+
+// Clear removes all rows.
+func (t *table) Clear() { t.do(func() { clear(t.rows) }) }
 
 // Edit changes a row that is there, atomically.
-func (s *table) Edit(tag string, change func(r *segment.Row)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r, ok := s.rows[tag]; ok {
-		change(&r)
-		s.rows[tag] = r
-	}
+func (t *table) Edit(tag string, change func(r *segment.Row)) {
+	t.do(func() {
+		if r, ok := t.rows[tag]; ok {
+			change(&r)
+			t.rows[tag] = r
+		}
+	})
 }
 
-// Row returns a row; no fault touches it.
-func (s *table) Row(tag string) (segment.Row, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, ok := s.rows[tag]
+// Row returns a row.
+func (t *table) Row(tag string) (r segment.Row, ok bool) {
+	t.do(func() { r, ok = t.rows[tag] })
 	return r, ok
 }
 
-// Clear removes all rows.
-func (s *table) Clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.rows)
+// Snapshot returns what sets the table back to what it has now.
+func (t *table) Snapshot() (restore func()) {
+	var rows map[string]segment.Row
+	t.do(func() { rows = maps.Clone(t.rows) })
+	return func() { t.do(func() { t.rows = maps.Clone(rows) }) }
 }
 
-// Fetches returns how many calls of Fetch for tag have begun.
-func (s *table) Fetches(tag string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fetches[tag]
+// Fetches returns how many transactions have begun that asked for tag.
+func (t *table) Fetches(tag string) (n int) {
+	t.do(func() { n = t.fetches[tag] })
+	return n
 }
 
-// Fetch implements segment.Store.
-func (s *Store) Fetch(ctx context.Context, tag string, want, floor int64) (segment.Range, error) {
-	return s.FetchGuarded(ctx, tag, want, func(reserve func(int64, bool) (segment.Range, error)) error {
-		_, err := reserve(floor, false)
-		return err
+// call is a call on t.
+func (s *Store) call(ctx context.Context, t *table, op Op, tags []string, effect func() error) error {
+	if s.closed.Load() {
+		return errClosed
+	}
+	err := s.run(ctx, op, tags, func() error {
+		if err := t.writable(); err != nil && !slices.Contains([]Op{OpFind, OpGet, OpPage}, op) {
+			return err
+		}
+		return effect()
 	})
+	if errors.Is(err, errHung) {
+		return fmt.Errorf("%w: %w", segment.ErrStore, err)
+	}
+	return err
 }
 
-// FetchGuarded implements segment.Store, as one that is shared. Only fetches wait for each other.
-func (s *Store) FetchGuarded(ctx context.Context, tag string, want int64, dispose segment.Dispose) (segment.Range, error) {
-	s.table.mu.Lock()
-	s.fetches[tag]++
-	s.table.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
-		return segment.Range{}, err
-	}
-	if err := s.enter(ctx, OpFetch, tag); err != nil {
-		return segment.Range{}, err
-	}
-	unlock, err := s.lock(ctx, tag)
-	if err != nil {
-		return segment.Range{}, err
-	}
-	defer unlock()
-	r, err := s.take(tag, want, dispose)
-	if err != nil {
-		return segment.Range{}, err
-	}
-	if err := s.leave(ctx, OpFetch, tag); err != nil {
-		return segment.Range{}, err
-	}
-	return r, nil
+func (t *table) writable() (err error) {
+	t.do(func() {
+		if t.readOnly {
+			err = fmt.Errorf("%w: segmenttest: %w", segment.ErrStore, segment.ErrReadOnly)
+		}
+	})
+	return err
 }
 
-// lock holds the row of tag until unlock.
-func (s *table) lock(ctx context.Context, tag string) (unlock func(), err error) {
-	s.mu.Lock()
-	row := s.locks[tag]
-	if row == nil {
-		row = make(chan struct{}, 1)
-		s.locks[tag] = row
-	}
-	s.mu.Unlock()
+// lock holds the row of tag until unlock. One that another transaction holds it waits for, unless wait is 0.
+func (t *table) lock(ctx context.Context, tag string, wait time.Duration) (unlock func(), err error) {
+	var row chan struct{}
+	t.do(func() {
+		if row = t.locks[tag]; row == nil || t.unlocked {
+			row = make(chan struct{}, 1)
+			t.locks[tag] = row
+		}
+	})
+	unlock = func() { <-row }
 	select {
 	case row <- struct{}{}:
-		return func() { <-row }, nil
+		return unlock, nil
+	default:
+	}
+	select {
+	case row <- struct{}{}:
+		return unlock, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("%w: %w", segment.ErrStore, ctx.Err())
+	case <-time.After(wait):
+		return nil, fmt.Errorf("%w: segmenttest: that of %q", segment.ErrLocked, tag)
 	}
 }
 
-func (s *table) take(tag string, want int64, dispose segment.Dispose) (segment.Range, error) {
-	row, ok := s.Row(tag)
-	if !ok {
-		return segment.Range{}, fmt.Errorf("%w: %q; create it first", segment.ErrUnknownTag, tag)
-	}
-	var taken segment.Range
-	err := dispose(func(floor int64, above bool) (_ segment.Range, err error) {
-		taken, err = segment.Reserve(row.MaxID, row.Step, want, floor, above, func(column string, to int64) string {
-			return fmt.Sprintf("Edit %s to %d", column, to)
-		})
-		return taken, err
-	})
-	if err != nil {
-		return segment.Range{}, fmt.Errorf("segmenttest: tag %q: %w", tag, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, ok := s.rows[tag]
-	if !ok || now.MaxID != row.MaxID {
-		return segment.Range{}, fmt.Errorf("segmenttest: tag %q was changed or made again while a range was fetched", tag)
-	}
-	now.MaxID = taken.Hi
-	s.rows[tag] = now
-	return taken, nil
-}
-
-// Each implements segment.Store.
-func (s *Store) Each(ctx context.Context, _ segment.View, fn func(tag []byte, maxID, step int64) error) (segment.View, error) {
-	view := segment.View{Whole: true}
-	if err := s.usable(ctx); err != nil {
-		return view, err
-	}
-	if err := s.enter(ctx, OpEach, ""); err != nil {
-		return view, err
-	}
-	var name []byte
-	for _, r := range s.all() {
-		name = append(name[:0], r.Tag...)
-		if err := fn(name, r.MaxID, r.Step); err != nil {
-			return view, err
+// move moves all of moves, which have to be possible, or none; with apply false it only tells whether they are.
+func (t *table) move(moves map[string]segment.Move, apply bool) (err error) {
+	t.do(func() {
+		for _, m := range moves {
+			r, there := t.rows[m.Tag]
+			switch {
+			case !there || r.MaxID != m.From || t.twice[m.Tag]:
+				err = fmt.Errorf("segmenttest: the row of %q is another than was read", m.Tag)
+			case m.To > t.most:
+				err = fmt.Errorf("%w: segmenttest: max_id of %q can't be %d", segment.ErrBadRow, m.Tag, m.To)
+			}
 		}
-	}
-	return view, s.leave(ctx, OpEach, "")
+		for _, m := range moves {
+			if r := t.rows[m.Tag]; err == nil && apply {
+				r.MaxID = m.To
+				t.rows[m.Tag] = r
+			}
+		}
+	})
+	return err
+}
+
+// find returns the rows of tag.
+func (t *table) find(tag string) (rows []segment.Row) {
+	t.do(func() {
+		if r, there := t.rows[tag]; there {
+			r.Description, r.UpdateTime = "", time.Time{}
+			rows = append(rows, r)
+		}
+		if t.twice[tag] {
+			rows = append(rows, rows...)
+		}
+	})
+	return rows
 }
 
 // Find implements segment.Store.
-func (s *Store) Find(ctx context.Context, tags []string, fn func(tag []byte, maxID, step int64) error) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	if err := s.enter(ctx, OpFind, strings.Join(tags, ",")); err != nil {
-		return err
-	}
-	for _, r := range s.all() {
-		if slices.Contains(tags, r.Tag) {
-			if err := fn([]byte(r.Tag), r.MaxID, r.Step); err != nil {
-				return err
-			}
+func (s *Store) Find(ctx context.Context, tags []string) (rows []segment.Row, err error) {
+	t := s.at.Load()
+	err = s.call(ctx, t, OpFind, tags, func() error {
+		for _, tag := range tags {
+			rows = append(rows, t.find(tag)...)
 		}
-	}
-	return s.leave(ctx, OpFind, "")
+		return nil
+	})
+	return rows, err
 }
 
-// all returns the rows, ordered by tag.
-func (s *table) all() []segment.Row {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rows := make([]segment.Row, 0, len(s.rows))
-	for _, r := range s.rows {
-		rows = append(rows, r)
-	}
-	slices.SortFunc(rows, func(a, b segment.Row) int { return strings.Compare(a.Tag, b.Tag) })
-	return rows
-}
+// Warm implements segment.Store: it is counted, and no fault touches it.
+func (s *Store) Warm() { s.Faults.do(func() { s.count(OpWarm) }) }
 
 // Close implements segment.Store: no call of this Store does anything any more.
 // The table stays, for the Stores beside it.

@@ -1,8 +1,7 @@
 package storetest
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -14,140 +13,113 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// find returns the row of tag.
-func find(t testing.TB, rows []segment.Row, tag string) segment.Row {
+// get returns the row of tag, without its time.
+func (f *harness) get(t testing.TB, tag string) segment.Row {
 	t.Helper()
-	for _, row := range rows {
-		if row.Tag == tag {
-			return row
-		}
-	}
-	require.Fail(t, "no such row", "tag %q", tag)
-	return segment.Row{}
+	row, err := f.store.Get(patient(t), tag)
+	require.NoError(t, err)
+	row.UpdateTime = time.Time{}
+	return row
 }
 
 func testAdmin(t *testing.T, f *harness) {
 	ctx := patient(t)
-	f.clear(t)
-	rows, err := f.store.List(ctx)
-	require.NoError(t, err)
-	require.Empty(t, rows)
-	for _, tag := range []string{"user", "order", "Zebra"} {
-		require.NoError(t, f.store.Create(ctx, segment.Row{Tag: tag, MaxID: 5, Step: 7, Description: "of " + tag}))
-	}
-	again := segment.Row{Tag: "order", MaxID: 1, Step: 9, Description: "again"}
-	require.ErrorIs(t, f.store.Create(ctx, again), segment.ErrTagExists)
+	row := segment.Row{Tag: "order", MaxID: 5, Step: 7, Description: "of order"}
+	require.NoError(t, f.store.Create(ctx, row, nil))
+	require.ErrorIs(t, f.store.Create(ctx, segment.Row{Tag: "order", MaxID: 1, Step: 9}, nil), segment.ErrTagExists)
+	require.Equal(t, row, f.get(t, "order"))
 
-	step, text, empty := int64(1<<30), "new", ""
-	for _, c := range []struct {
-		before      segment.Row
-		step        *int64
-		description *string
-	}{
-		{segment.Row{Tag: "order", MaxID: 5, Step: 7, Description: "of order"}, &step, nil},
-		{segment.Row{Tag: "order", MaxID: 5, Step: step, Description: "of order"}, &step, nil}, // the same values again
-		{segment.Row{Tag: "user", MaxID: 5, Step: 7, Description: "of user"}, nil, &text},
-		{segment.Row{Tag: "Zebra", MaxID: 5, Step: 7, Description: "of Zebra"}, nil, nil},
-		{segment.Row{Tag: "Zebra", MaxID: 5, Step: 7, Description: "of Zebra"}, nil, &empty},
+	step, text, empty, same, higher := int64(1<<30), "new", "", int64(5), int64(900)
+	for _, c := range []segment.Change{
+		{Step: &step}, {Step: &step}, {Description: &text}, {}, {Description: &empty}, {MaxID: &same}, {MaxID: &higher, Step: &step},
 	} {
-		before, err := f.store.Update(ctx, c.before.Tag, c.step, c.description)
+		was, err := f.store.Update(ctx, "order", c, nil)
 		require.NoError(t, err)
-		before.UpdateTime = time.Time{}
-		require.Equal(t, c.before, before)
+		was.UpdateTime = time.Time{}
+		require.Equal(t, row, was)
+		row = row.Changed(c)
+		require.Equal(t, row, f.get(t, "order"))
 	}
-	require.ErrorIs(t, f.update(t, "missing", &step, &text), segment.ErrUnknownTag)
-	require.ErrorIs(t, f.update(t, "missing", nil, nil), segment.ErrUnknownTag)
+	require.ErrorIs(t, f.update(t, "order", segment.Change{MaxID: &same}), segment.ErrLowersMaxID)
+	require.Equal(t, row, f.get(t, "order"))
 
-	rows, err = f.store.List(ctx)
+	told, err := f.store.Get(ctx, "order")
 	require.NoError(t, err)
-	for i := range rows {
-		rows[i].UpdateTime = time.Time{}
-	}
-	require.Equal(t, []segment.Row{
-		{Tag: "Zebra", MaxID: 5, Step: 7},
-		{Tag: "order", MaxID: 5, Step: 1 << 30, Description: "of order"},
-		{Tag: "user", MaxID: 5, Step: 7, Description: "new"},
-	}, rows, "ordered by the tags' bytes")
-
-	refused := errors.New("refused")
-	_, err = f.store.Delete(ctx, "order", func(r segment.Row) error {
-		require.Equal(t, "order", r.Tag)
-		return refused
-	})
-	require.ErrorIs(t, err, refused)
-	rows, err = f.store.List(ctx)
+	was, err := f.store.Delete(ctx, "order", nil)
 	require.NoError(t, err)
-	find(t, rows, "order")
-	_, err = f.store.SetMaxID(ctx, "order", 900, func(r segment.Row) error {
-		require.EqualValues(t, 5, r.MaxID)
-		return refused
-	})
-	require.ErrorIs(t, err, refused)
-	_, err = f.store.SetMaxID(ctx, "order", math.MaxInt64-1, nil)
-	require.ErrorIs(t, err, segment.ErrBadRow)
-	_, err = f.store.SetMaxID(ctx, "none", 1, nil)
-	require.ErrorIs(t, err, segment.ErrUnknownTag)
-	maxID, _ := f.row(t, "order")
-	require.EqualValues(t, 5, maxID)
-	for _, maxID := range []int64{900, 5} {
-		_, err = f.store.SetMaxID(ctx, "order", maxID, nil)
-		require.NoError(t, err)
-		got, step := f.row(t, "order")
-		require.Equal(t, []int64{maxID, 1 << 30}, []int64{got, step})
-	}
-	rows, err = f.store.List(ctx)
-	require.NoError(t, err)
-	updated := find(t, rows, "order").UpdateTime
-	before, err := f.store.Delete(ctx, "order", func(segment.Row) error { return nil })
-	require.NoError(t, err)
-	require.Equal(t, updated, before.UpdateTime)
-	before.UpdateTime = time.Time{}
-	require.Equal(t, segment.Row{Tag: "order", MaxID: 5, Step: 1 << 30, Description: "of order"}, before)
+	require.Equal(t, told, was)
 	require.ErrorIs(t, f.remove(t, "order"), segment.ErrUnknownTag)
-	rows, err = f.store.List(ctx)
+	_, err = f.store.Get(ctx, "order")
+	require.ErrorIs(t, err, segment.ErrUnknownTag)
+}
+
+// testBefore: before is called while the row is held, and its error is returned as it is, with nothing done.
+func testBefore(t *testing.T, f *harness) {
+	ctx := patient(t)
+	require.NoError(t, f.Table.Clear(ctx))
+	refused := fmt.Errorf("refused: %w", segment.ErrUnknownTag)
+	f.add(t, "order", 5, 7)
+	require.Equal(t, refused, f.store.Create(ctx, segment.Row{Tag: "new", MaxID: 1, Step: 1}, func() error { return refused }))
+	step := int64(8)
+	before := func(r segment.Row) error {
+		require.Equal(t, []any{"order", int64(5), int64(7)}, []any{r.Tag, r.MaxID, r.Step})
+		return refused
+	}
+	_, err := f.store.Update(ctx, "order", segment.Change{Step: &step}, before)
+	require.Equal(t, refused, err)
+	_, err = f.store.Delete(ctx, "order", before)
+	require.Equal(t, refused, err)
+	rows, err := f.store.Page(ctx, "", "", 10)
 	require.NoError(t, err)
-	require.Len(t, rows, 2)
+	require.Equal(t, map[string]int64{"order": 5}, maxIDs(rows))
+
+	calls := 0
+	count := func(segment.Row) error { calls++; return nil } //nolint:unparam // it refuses nothing
+	require.NoError(t, f.store.Create(ctx, segment.Row{Tag: "new", MaxID: 1, Step: 1}, func() error { return count(segment.Row{}) }))
+	_, err = f.store.Update(ctx, "new", segment.Change{Step: &step}, count)
+	require.NoError(t, err)
+	_, err = f.store.Delete(ctx, "new", count)
+	require.NoError(t, err)
+	require.Equal(t, 3, calls)
+	_, err = f.store.Delete(ctx, "new", count)
+	require.ErrorIs(t, err, segment.ErrUnknownTag)
+	require.Equal(t, 3, calls, "without a row there is nothing to ask about")
 }
 
 func testAdminRefuses(t *testing.T, f *harness) {
 	ctx := patient(t)
 	for name, row := range map[string]segment.Row{
 		"step zero":       {MaxID: 1, Step: 0},
-		"step negative":   {MaxID: 1, Step: -1},
 		"max_id negative": {MaxID: -1, Step: 1},
 		"past the end":    {MaxID: math.MaxInt64, Step: 1},
-		"step too large":  {MaxID: 1, Step: math.MaxInt64},
 		"description":     {MaxID: 1, Step: 1, Description: "\xff"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.Tag = name
-			require.ErrorIs(t, f.store.Create(ctx, row), segment.ErrBadRow)
+			require.ErrorIs(t, f.store.Create(ctx, row, nil), segment.ErrBadRow)
 			require.ErrorIs(t, f.remove(t, name), segment.ErrUnknownTag, "it was not created")
 		})
 	}
 	f.add(t, "order", 100, 10)
-	for _, step := range []int64{0, -1, math.MinInt64, math.MaxInt64, math.MaxInt64 - 99} {
-		require.ErrorIs(t, f.update(t, "order", &step, nil), segment.ErrBadRow)
+	for _, step := range []int64{0, math.MinInt64, math.MaxInt64, math.MaxInt64 - 99} {
+		require.ErrorIs(t, f.update(t, "order", segment.Change{Step: &step}), segment.ErrBadRow)
 	}
 	bad := "\xff"
-	require.ErrorIs(t, f.update(t, "order", nil, &bad), segment.ErrBadRow)
+	require.ErrorIs(t, f.update(t, "order", segment.Change{Description: &bad}), segment.ErrBadRow)
 	maxID, step := f.row(t, "order")
-	require.EqualValues(t, 100, maxID)
-	require.EqualValues(t, 10, step)
+	require.Equal(t, []int64{100, 10}, []int64{maxID, step})
 }
 
 func testAdminFixes(t *testing.T, f *harness) {
-	ctx := patient(t)
-	f.add(t, "order", 1, 0)
-	_, err := f.store.Fetch(ctx, "order", 10, 0)
+	f.add(t, "order", -3, -5)
+	_, err := Fetch(patient(t), f.store, "order", 10, 0)
 	require.ErrorIs(t, err, segment.ErrBadRow)
-	step := int64(10)
-	require.NoError(t, f.update(t, "order", &step, nil))
-	require.Equal(t, segment.Range{Lo: 1, Hi: 11, Step: 10}, f.fetch(t, "order", 10))
+	step, maxID := int64(10), int64(70)
+	require.NoError(t, f.update(t, "order", segment.Change{Step: &step}))
+	require.NoError(t, f.update(t, "order", segment.Change{MaxID: &maxID}))
+	require.Equal(t, segment.Range{Lo: 70, Hi: 80}, f.fetch(t, "order", 10))
 	f.add(t, "spoilt", -5, -5)
-	rows, err := f.store.List(ctx)
-	require.NoError(t, err)
-	require.EqualValues(t, -5, find(t, rows, "spoilt").MaxID)
+	require.EqualValues(t, -5, f.get(t, "spoilt").MaxID)
 	require.NoError(t, f.remove(t, "spoilt"))
 }
 
@@ -155,71 +127,64 @@ func testDescription(t *testing.T, f *harness) {
 	ctx := patient(t)
 	for i, text := range []string{"", " ", `'"\`, "line\nend", strings.Repeat("d", 256)} {
 		tag := "tag" + strconv.Itoa(i)
-		require.NoError(t, f.store.Create(ctx, segment.Row{Tag: tag, MaxID: 1, Step: 1, Description: text}))
-		rows, err := f.store.List(ctx)
-		require.NoError(t, err)
-		require.Equal(t, text, find(t, rows, tag).Description)
+		require.NoError(t, f.store.Create(ctx, segment.Row{Tag: tag, MaxID: 1, Step: 1, Description: text}, nil))
+		require.Equal(t, text, f.get(t, tag).Description)
+		other := "?" + text[:len(text)/2]
+		require.NoError(t, f.update(t, tag, segment.Change{Description: &other}))
+		require.Equal(t, other, f.get(t, tag).Description)
 	}
 }
 
-func testEach(t *testing.T, f *harness) {
-	f.clear(t)
-	const count = 2500
-	want := map[string][2]int64{}
+// testPages walks through the table, page by page: each row once, in one order.
+func testPages(t *testing.T, f *harness) {
+	ctx := patient(t)
+	require.NoError(t, f.Table.Clear(ctx))
+	all := map[string]int64{}
 	var rows []segment.Row
-	for i := range int64(count) {
-		row := segment.Row{Tag: "tag-" + strconv.FormatInt(i, 10), MaxID: i << 20, Step: i + 1}
-		rows, want[row.Tag] = append(rows, row), [2]int64{row.MaxID, row.Step}
-	}
-	require.NoError(t, f.Table.Insert(patient(t), rows...))
-	got := map[string][2]int64{}
-	require.NoError(t, Each(patient(t), f.store, func(tag []byte, maxID, step int64) error {
-		if _, twice := got[string(tag)]; twice {
-			return errors.New("twice: " + string(tag))
+	for i := range int64(250) {
+		row := segment.Row{Tag: fmt.Sprintf("tag-%03d", i), MaxID: i, Step: 1, Description: "d"}
+		if i%50 == 0 {
+			row.Tag = fmt.Sprintf("Shop's %%_\\Orders-%03d", i)
 		}
-		got[string(tag)] = [2]int64{maxID, step}
-		return nil
-	}))
-	require.Equal(t, want, got)
-}
-
-func testEachStops(t *testing.T, f *harness) {
-	for i := range 100 {
-		f.add(t, "tag-"+strconv.Itoa(i), 1, 1)
+		rows, all[row.Tag] = append(rows, row), i
 	}
-	enough := errors.New("enough")
-	calls := 0
-	err := Each(patient(t), f.store, func([]byte, int64, int64) error {
-		if calls++; calls == 10 {
-			return enough
+	require.NoError(t, f.Table.Insert(ctx, rows...))
+	for _, c := range []struct {
+		part         string
+		limit, found int
+	}{
+		{"", 1000, 250},
+		{"", 7, 250},
+		{"", 250, 250},
+		{"g-1", 3, 98},
+		{"s %_\\O", 2, 5},
+		{"S %_\\oRDERS-05", 2, 1},
+		{"TAG-01", 4, 10},
+		{"_", 2, 5},
+		{"nowhere", 2, 0},
+		{"📦", 2, 0},
+	} {
+		seen := map[string]int64{}
+		for after, more := "", true; more; {
+			page, err := f.store.Page(ctx, after, c.part, c.limit)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(page), c.limit)
+			for _, row := range page {
+				require.NotContains(t, seen, row.Tag)
+				seen[row.Tag] = row.MaxID
+				require.Equal(t, all[row.Tag], row.MaxID)
+				require.Equal(t, "d", row.Description)
+				after = row.Tag
+			}
+			more = len(page) == c.limit
 		}
-		return nil
-	})
-	require.Equal(t, enough, err, "the error is returned as it is")
-	require.Equal(t, 10, calls)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err = Each(ctx, f.store, func([]byte, int64, int64) error { return nil })
-	require.ErrorIs(t, err, context.Canceled)
-	f.fetch(t, "tag-1", 1)
-}
-
-func testEachEmpty(t *testing.T, f *harness) {
-	f.clear(t)
-	require.NoError(t, Each(patient(t), f.store, func(tag []byte, _, _ int64) error {
-		return errors.New("a row: " + string(tag))
-	}))
-}
-
-func testClosed(t *testing.T, f *harness) {
-	f.add(t, "order", 1, 10)
-	store := f.Open(t)
-	_, err := store.Fetch(patient(t), "order", 10, 0)
+		require.Len(t, seen, c.found, "%q by %d", c.part, c.limit)
+	}
+	f.add(t, "Ünder", 1, 1)
+	page, err := f.store.Page(ctx, "", "üNDER", 10)
 	require.NoError(t, err)
-	require.NoError(t, store.Close())
-	_, err = store.Fetch(patient(t), "order", 10, 0)
-	require.Error(t, err)
-	require.Error(t, Each(patient(t), store, func([]byte, int64, int64) error { return nil }))
-	require.EqualValues(t, 11, f.fetch(t, "order", 10).Lo)
+	require.Empty(t, page, "another case of what isn't ASCII")
+	page, err = f.store.Page(ctx, "", "ÜNDER", 10)
+	require.NoError(t, err)
+	require.Len(t, page, 1)
 }

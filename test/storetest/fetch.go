@@ -3,217 +3,232 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
 )
 
-func testFetchRange(t *testing.T, f *harness) {
-	for name, c := range map[string]struct {
-		maxID, step, want int64
-		lo, hi            int64
-	}{
-		"want as the step":     {maxID: 1, step: 2000, want: 2000, lo: 1, hi: 2001},
-		"want below the step":  {maxID: 1, step: 2000, want: 5, lo: 1, hi: 2001},
-		"want above the step":  {maxID: 1, step: 2000, want: 8000, lo: 1, hi: 8001},
-		"want nothing":         {maxID: 1, step: 10, want: 0, lo: 1, hi: 11},
-		"want less than that":  {maxID: 1, step: 10, want: math.MinInt64, lo: 1, hi: 11},
-		"from zero":            {maxID: 0, step: 10, want: 10, lo: 0, hi: 10},
-		"a step of one":        {maxID: 7, step: 1, want: 1, lo: 7, hi: 8},
-		"beyond 32 bits":       {maxID: 1 << 40, step: 100, want: 1 << 33, lo: 1 << 40, hi: 1<<40 + 1<<33},
-		"beyond 53 bits":       {maxID: 1<<60 + 1, step: 2, want: 2, lo: 1<<60 + 1, hi: 1<<60 + 3},
-		"the very last range":  {maxID: math.MaxInt64 - 10, step: 10, want: 10, lo: math.MaxInt64 - 10, hi: math.MaxInt64},
-		"the very last, asked": {maxID: math.MaxInt64 - 10, step: 1, want: 10, lo: math.MaxInt64 - 10, hi: math.MaxInt64},
+func testRange(t *testing.T, f *harness) {
+	for name, c := range map[string]struct{ maxID, step, want, lo, hi int64 }{
+		"want as the step":    {maxID: 1, step: 2000, want: 2000, lo: 1, hi: 2001},
+		"want above the step": {maxID: 1, step: 2000, want: 8000, lo: 1, hi: 8001},
+		"from zero":           {maxID: 0, step: 10, want: math.MinInt64, lo: 0, hi: 10},
+		"beyond 53 bits":      {maxID: 1<<60 + 1, step: 2, want: 2, lo: 1<<60 + 1, hi: 1<<60 + 3},
+		"the very last range": {maxID: math.MaxInt64 - 10, step: 10, want: 10, lo: math.MaxInt64 - 10, hi: math.MaxInt64},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.add(t, name, c.maxID, c.step)
-			require.Equal(t, segment.Range{Lo: c.lo, Hi: c.hi, Step: c.step}, f.fetch(t, name, c.want))
+			require.Equal(t, segment.Range{Lo: c.lo, Hi: c.hi}, f.fetch(t, name, c.want))
 			maxID, step := f.row(t, name)
-			require.Equal(t, c.hi, maxID)
-			require.Equal(t, c.step, step)
+			require.Equal(t, []int64{c.hi, c.step}, []int64{maxID, step})
 		})
 	}
-	f.add(t, "twice", 1, 100)
-	require.Equal(t, segment.Range{Lo: 1, Hi: 101, Step: 100}, f.fetch(t, "twice", 1))
-	require.NoError(t, f.Table.SetStep(patient(t), "twice", 50))
-	require.Equal(t, segment.Range{Lo: 101, Hi: 151, Step: 50}, f.fetch(t, "twice", 1))
-}
-
-func testFetchRefuses(t *testing.T, f *harness) {
-	for name, c := range map[string]struct {
-		maxID, step, want, floor int64
-		sentinel                 error
-	}{
-		"step zero":                   {maxID: 1, step: 0, want: 10, sentinel: segment.ErrBadRow},
-		"step negative":               {maxID: 1000, step: -5, want: 10, sentinel: segment.ErrBadRow},
-		"max_id negative":             {maxID: -1, step: 10, want: 10, sentinel: segment.ErrBadRow},
-		"max_id lowest":               {maxID: math.MinInt64, step: 10, want: 10, sentinel: segment.ErrBadRow},
-		"max_id negative below floor": {maxID: -1, step: 10, want: 10, floor: 5, sentinel: segment.ErrBadRow},
-		"step passes the end":         {maxID: math.MaxInt64 - 9, step: 10, want: 1, sentinel: segment.ErrBadRow},
-		"want passes the end":         {maxID: math.MaxInt64 - 9, step: 1, want: 10, sentinel: segment.ErrBadRow},
-		"want is the end":             {maxID: 1, step: 1, want: math.MaxInt64, sentinel: segment.ErrBadRow},
-		"max_id is the end":           {maxID: math.MaxInt64, step: 1, want: 1, sentinel: segment.ErrBadRow},
-		"below the floor by one":      {maxID: 99, step: 10, want: 10, floor: 100, sentinel: segment.ErrRegressed},
-		"far below the floor":         {maxID: 1, step: 10, want: 10, floor: math.MaxInt64, sentinel: segment.ErrRegressed},
+	require.NoError(t, f.Table.SetStep(patient(t), "want as the step", 50))
+	require.Equal(t, segment.Range{Lo: 2001, Hi: 2051}, f.fetch(t, "want as the step", 1))
+	for name, c := range map[string]segment.Row{
+		"step zero":           {MaxID: 1, Step: 0},
+		"max_id lowest":       {MaxID: math.MinInt64, Step: 10},
+		"step passes the end": {MaxID: math.MaxInt64 - 9, Step: 10},
 	} {
-		t.Run(name, func(t *testing.T) {
-			f.add(t, name, c.maxID, c.step)
-			r, err := f.store.Fetch(patient(t), name, c.want, c.floor)
-			require.ErrorIs(t, err, c.sentinel)
-			require.ErrorContains(t, err, `"`+name+`"`, "the error names the tag")
-			require.Zero(t, r)
-			maxID, step := f.row(t, name)
-			require.Equal(t, c.maxID, maxID, "a refusal consumes nothing")
-			require.Equal(t, c.step, step)
-		})
+		f.add(t, name, c.MaxID, c.Step)
+		_, err := Fetch(patient(t), f.store, name, 1, 0)
+		require.ErrorIs(t, err, segment.ErrBadRow)
+		maxID, step := f.row(t, name)
+		require.Equal(t, []int64{c.MaxID, c.Step}, []int64{maxID, step}, "a refusal consumes nothing")
 	}
-	// The store works on: no transaction is left open behind a refusal.
-	f.add(t, "sound", 1, 10)
-	require.Equal(t, segment.Range{Lo: 1, Hi: 11, Step: 10}, f.fetch(t, "sound", 10))
 }
 
-func testFetchRegressed(t *testing.T, f *harness) {
-	f.add(t, "it's", 1, 10)
-	first := f.fetch(t, "it's", 10)
-	require.NoError(t, f.Table.SetMaxID(patient(t), "it's", 3))
-	_, err := f.store.Fetch(patient(t), "it's", 10, first.Hi)
-	require.ErrorIs(t, err, segment.ErrRegressed)
-	require.Regexp(t, `\b3\b`, err.Error(), "what max_id is")
-	require.Regexp(t, `\b11\b`, err.Error(), "and what it has to be")
-	require.NoError(t, f.Table.SetMaxID(patient(t), "it's", 11))
-	r, err := f.store.Fetch(patient(t), "it's", 10, first.Hi)
-	require.NoError(t, err, "max_id at the floor is in order")
-	require.Equal(t, segment.Range{Lo: 11, Hi: 21, Step: 10}, r)
+// maxIDs returns the rows' max_id by their tags.
+func maxIDs(rows []segment.Row) map[string]int64 {
+	by := map[string]int64{}
+	for _, row := range rows {
+		by[row.Tag] = row.MaxID
+	}
+	return by
 }
 
-// fetchAbove is a fetch that begins at floor or above.
-func (f *harness) fetchAbove(t *testing.T, tag string, want, floor int64) (segment.Range, error) {
-	t.Helper()
-	return f.store.FetchGuarded(patient(t), tag, want, func(reserve func(int64, bool) (segment.Range, error)) error {
-		_, err := reserve(floor, true)
-		return err
-	})
-}
-
-// testFetchGuarded: what was reserved last is taken, and what is refused leaves no transaction
-// behind. Of a table that is shared it isn't moved.
-func testFetchGuarded(t *testing.T, f *harness) {
-	f.add(t, "order", 1, 10)
-	r, err := f.store.FetchGuarded(patient(t), "order", 20, func(reserve func(int64, bool) (segment.Range, error)) error {
-		for _, c := range [][2]int64{{0, 1}, {1, 1}, {50, 50}, {70, 70}, {60, 70}} {
-			r, err := reserve(max(c[0], c[1]), true)
-			if err != nil {
-				return err
-			}
-			if r.Lo != c[1] || r.Hi != c[1]+20 {
-				return fmt.Errorf("%v at %d", r, c[0])
+func testBatch(t *testing.T, f *harness) {
+	ctx := patient(t)
+	all := map[string]int64{}
+	var tags []string
+	for i := range int64(64) {
+		tag := "tag-" + strconv.FormatInt(63-i, 10)
+		f.add(t, tag, i*100+1, i+1)
+		tags, all[tag] = append(tags, tag), i*100+1
+	}
+	for round := range int64(2) {
+		tx := f.begin(t, f.store, append(tags, "tag-3", "no such tag", "no 📦 either", "nor \xff this")...)
+		require.Equal(t, all, maxIDs(tx.Rows()), "each once")
+		for _, tag := range tx.Skipped() {
+			require.NotContains(t, all, tag)
+		}
+		var moves []segment.Move
+		for tag, maxID := range all {
+			moves = append(moves, segment.Move{Tag: tag, From: maxID, To: maxID + maxID + round})
+		}
+		require.NoError(t, tx.Move(ctx, moves))
+		for i, m := range moves { // a high mark was above
+			moves[i] = segment.Move{Tag: m.Tag, From: m.To, To: m.To + 7}
+			if round == 0 {
+				all[m.Tag] = m.To + 7
 			}
 		}
-		return nil
-	})
+		require.NoError(t, tx.Move(ctx, moves))
+		if round == 0 {
+			require.NoError(t, tx.Commit(ctx))
+		}
+		tx.Rollback(ctx)
+		tx.Rollback(ctx)
+	}
+	rows, err := f.store.Find(ctx, tags)
 	require.NoError(t, err)
-	require.Equal(t, [2]int64{70, 90}, [2]int64{r.Lo, r.Hi})
-	maxID, _ := f.row(t, "order")
-	require.EqualValues(t, 90, maxID)
-	refusal := errors.New("refused")
-	_, err = f.store.FetchGuarded(patient(t), "order", 20, func(reserve func(int64, bool) (segment.Range, error)) error {
-		_, err := reserve(0, false)
-		return errors.Join(err, refusal)
-	})
-	require.ErrorIs(t, err, refusal)
-	require.GreaterOrEqual(t, f.fetch(t, "order", 10).Lo, maxID)
-	_, err = f.store.FetchGuarded(patient(t), "order", 20, func(reserve func(int64, bool) (segment.Range, error)) error {
-		_, err := reserve(1000, false)
-		return err
-	})
-	require.ErrorIs(t, err, segment.ErrRegressed)
+	require.Equal(t, all, maxIDs(rows))
 }
 
-func testFetchAbove(t *testing.T, f *harness) {
-	for name, c := range map[string]struct {
-		maxID, want, floor int64
-		lo, hi, skipped    int64
-	}{
-		"max_id is above": {maxID: 100, want: 20, floor: 99, lo: 100, hi: 120},
-		"max_id is it":    {maxID: 100, want: 1, floor: 100, lo: 100, hi: 110},
-		"below by one":    {maxID: 99, want: 1, floor: 100, lo: 100, hi: 110, skipped: 1},
-		"far below":       {maxID: 0, want: 20, floor: 1 << 60, lo: 1 << 60, hi: 1<<60 + 20, skipped: 1 << 60},
+// testMoveIsConditional: one row of a batch is not where it was read, or is no more.
+func testMoveIsConditional(t *testing.T, f *harness) {
+	ctx := patient(t)
+	f.add(t, "a", 10, 10)
+	f.add(t, "b", 10, 10)
+	for name, moves := range map[string][]segment.Move{
+		"one":         {{Tag: "a", From: 11, To: 20}},
+		"first":       {{Tag: "a", From: 9, To: 20}, {Tag: "b", From: 10, To: 20}},
+		"second":      {{Tag: "a", From: 10, To: 20}, {Tag: "b", From: 20, To: 30}},
+		"not there":   {{Tag: "a", From: 10, To: 20}, {Tag: "c", From: 10, To: 20}},
+		"of another":  {{Tag: "A", From: 10, To: 20}},
+		"with a tail": {{Tag: "a ", From: 10, To: 20}, {Tag: "b", From: 10, To: 20}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			f.add(t, name, c.maxID, 10)
-			r, err := f.fetchAbove(t, name, c.want, c.floor)
-			require.NoError(t, err)
-			require.Equal(t, segment.Range{Lo: c.lo, Hi: c.hi, Step: 10, Skipped: c.skipped}, r)
-			maxID, _ := f.row(t, name)
-			require.Equal(t, c.hi, maxID)
-			next := f.fetch(t, name, 1)
-			require.Equal(t, c.hi, next.Lo, "moved for every caller")
-		})
+		tx := f.begin(t, f.store, "a", "b")
+		require.Error(t, tx.Move(ctx, moves), name)
+		tx.Rollback(ctx)
+		rows, err := f.store.Find(ctx, []string{"a", "b"})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int64{"a": 10, "b": 10}, maxIDs(rows), name)
 	}
-	f.add(t, "end", 1, 10)
-	_, err := f.fetchAbove(t, "end", 1, math.MaxInt64-9)
-	require.ErrorIs(t, err, segment.ErrBadRow)
-	f.add(t, "negative", -1, 10)
-	_, err = f.fetchAbove(t, "negative", 1, 50)
-	require.ErrorIs(t, err, segment.ErrBadRow)
-	for tag, was := range map[string]int64{"end": 1, "negative": -1} {
-		maxID, _ := f.row(t, tag)
-		require.Equal(t, was, maxID, "a refusal moves nothing")
-	}
-	_, err = f.fetchAbove(t, "unknown", 1, 50)
-	require.ErrorIs(t, err, segment.ErrUnknownTag)
+	require.Equal(t, segment.Range{Lo: 10, Hi: 20}, f.fetch(t, "a", 1), "no transaction was left open")
 }
 
-func testFetchUnknown(t *testing.T, f *harness) {
+// testHeld: another transaction holds a row, or has the whole store to itself. That row isn't given, and was nothing to wait
+// for longer than a lock is waited for.
+func testHeld(t *testing.T, f *harness) {
+	f.add(t, "free", 1, 10)
+	f.add(t, "held", 1, 10)
+	other := f.open(t)
+	tx := f.begin(t, other, "held")
+	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	batch, err := f.store.Begin(short, []string{"held", "free", "unknown"})
+	if err == nil {
+		if len(batch.Rows()) > 0 {
+			require.Equal(t, map[string]int64{"free": 1}, maxIDs(batch.Rows()))
+		}
+		require.Contains(t, batch.Skipped(), "held")
+		batch.Rollback(short)
+	} else {
+		require.True(t, errors.Is(err, segment.ErrLocked) || errors.Is(err, context.DeadlineExceeded), "%v", err)
+	}
+	short, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = f.store.Begin(short, []string{"held"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, segment.ErrStore)
+
+	fetched := make(chan segment.Range)
+	go func() {
+		r, err := FetchPatiently(patient(t), f.store, "held", 10, 0)
+		if err != nil {
+			t.Errorf("fetch that waits for the row: %v", err)
+		}
+		fetched <- r
+	}()
+	require.NoError(t, tx.Move(patient(t), []segment.Move{{Tag: "held", From: 1, To: 50}}))
+	require.NoError(t, tx.Commit(patient(t)))
+	require.Equal(t, segment.Range{Lo: 50, Hi: 60}, <-fetched)
+}
+
+func testUnknown(t *testing.T, f *harness) {
 	f.add(t, "known", 1, 10)
 	for name, tag := range map[string]string{
 		"never was": "unknown", "empty": "", "too long": string(make([]byte, 4*segment.MaxTagBytes)),
-		"not UTF-8": "kn\xffown", "a pattern": "%", "SQL": "' OR '1'='1", "beyond latin1": "известный",
+		"not UTF-8": "kn\xffown", "a pattern": "%", "SQL": "' OR '1'='1", "beyond latin1": "известный", "beyond three bytes": "📦",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := f.store.Fetch(patient(t), tag, 10, 0)
-			require.ErrorIs(t, err, segment.ErrUnknownTag)
+			tx := f.begin(t, f.store, tag)
+			require.Empty(t, tx.Rows())
+			require.Empty(t, tx.Skipped(), "of one tag no row is no row")
+			tx.Rollback(patient(t))
+			rows, err := f.store.Find(patient(t), []string{tag})
+			require.NoError(t, err)
+			require.Empty(t, rows)
+			require.ErrorIs(t, f.remove(t, tag), segment.ErrUnknownTag)
+			require.ErrorIs(t, f.update(t, tag, segment.Change{}), segment.ErrUnknownTag)
 		})
 	}
-	maxID, _ := f.row(t, "known")
-	require.EqualValues(t, 1, maxID)
-	f.clear(t)
-	_, err := f.store.Fetch(patient(t), "known", 10, 0)
+	require.NoError(t, f.Table.Clear(patient(t)))
+	_, err := Fetch(patient(t), f.store, "known", 10, 0)
 	require.ErrorIs(t, err, segment.ErrUnknownTag)
 }
 
-func testFetchCancelled(t *testing.T, f *harness) {
+// testFind: no name that is invented keeps another from being found.
+func testFind(t *testing.T, f *harness) {
+	want := map[string]int64{}
+	tags := []string{"📦", "注文", "\xff", "", "'; --", `\`, "Tag-1", "tag-1 ", strings.Repeat("x", 5*segment.MaxTagBytes)}
+	for i := range int64(240) {
+		tag := "tag-" + strconv.FormatInt(i, 10)
+		f.add(t, tag, i, 10)
+		want[tag] = i
+		tags = append(tags, tag)
+	}
+	f.add(t, "not asked for", 1, 1)
+	rows, err := f.store.Find(patient(t), tags)
+	require.NoError(t, err)
+	require.Len(t, rows, len(want))
+	require.Equal(t, want, maxIDs(rows))
+	require.Empty(t, rows[0].Description)
+	require.EqualValues(t, 10, rows[0].Step)
+	rows, err = f.store.Find(patient(t), nil)
+	require.NoError(t, err)
+	require.Empty(t, rows)
+}
+
+func testCancelled(t *testing.T, f *harness) {
 	f.add(t, "order", 1, 10)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := f.store.Fetch(ended, "order", 10, 0)
+	_, err := f.store.Begin(ended, []string{"order"})
 	require.ErrorIs(t, err, context.Canceled)
-	maxID, _ := f.row(t, "order")
-	require.EqualValues(t, 1, maxID)
-	require.Equal(t, segment.Range{Lo: 1, Hi: 11, Step: 10}, f.fetch(t, "order", 10))
+	_, err = f.store.Find(ended, []string{"order"})
+	require.ErrorIs(t, err, context.Canceled)
+	tx := f.begin(t, f.store, "order")
+	require.ErrorIs(t, tx.Move(ended, []segment.Move{{Tag: "order", From: 1, To: 11}}), context.Canceled)
+	tx.Rollback(patient(t))
+	require.Equal(t, segment.Range{Lo: 1, Hi: 11}, f.fetch(t, "order", 10))
 }
 
-func testFetchConcurrent(t *testing.T, f *harness) {
-	const goroutines, fetches = 16, 50
+func testConcurrent(t *testing.T, f *harness) {
+	const goroutines, fetches = 16, 30
 	f.add(t, "order", 1, 10)
 	daemons := []Store{f.store, f.open(t)}
 	ranges := collect(t, goroutines, fetches, func(ctx context.Context, g, i int) (segment.Range, error) {
-		return daemons[g%len(daemons)].Fetch(ctx, "order", int64(g+i), 0)
+		return FetchPatiently(ctx, daemons[g%len(daemons)], "order", int64(g+i), 0)
 	})
 	require.Len(t, ranges, goroutines*fetches)
 	maxID, _ := f.row(t, "order")
 	requireContiguous(t, ranges, 1, maxID)
 }
 
-// testFetchRecreated: the row comes and goes while it is being fetched. A fetch
+// testRecreated: the row comes and goes while it is being fetched. A fetch
 // finds it, or it doesn't, or it is the victim of a deadlock, which databases are
 // free to see there; but no range comes twice, and in the end all works.
-func testFetchRecreated(t *testing.T, f *harness) {
+func testRecreated(t *testing.T, f *harness) {
 	f.add(t, "order", 1, 10)
 	admin := f.open(t)
 	ctx := patient(t)
@@ -232,40 +247,50 @@ func testFetchRecreated(t *testing.T, f *harness) {
 			until(func() error { _, err := admin.Delete(ctx, "order", nil); return err }, segment.ErrUnknownTag)
 			// Each life of the row has IDs of its own.
 			row := segment.Row{Tag: "order", MaxID: (i + 1) << 32, Step: 10}
-			until(func() error { return admin.Create(ctx, row) }, segment.ErrTagExists)
+			until(func() error { return admin.Create(ctx, row, nil) }, segment.ErrTagExists)
 		}
 	}()
-	seen := map[int64]bool{}
+	var seen []int64
 	for running := true; running; {
 		select {
 		case <-recreated:
 			running = false
 		default:
 		}
-		r, err := f.store.Fetch(ctx, "order", 10, 0)
-		if err != nil {
-			continue
+		if r, err := Fetch(ctx, f.store, "order", 10, 0); err == nil {
+			seen = append(seen, r.Lo)
 		}
-		if seen[r.Lo] {
-			t.Errorf("range [%d, %d) was given out twice", r.Lo, r.Hi)
-		}
-		seen[r.Lo] = true
 	}
 	last := f.fetch(t, "order", 10)
-	require.False(t, seen[last.Lo])
+	seen = append(seen, last.Lo)
+	slices.Sort(seen)
+	require.Len(t, slices.Compact(slices.Clone(seen)), len(seen), "a range was given out twice")
 	require.GreaterOrEqual(t, last.Lo, int64(20<<32))
 }
 
-func testFetchLeavesRest(t *testing.T, f *harness) {
-	row := segment.Row{Tag: "order", MaxID: 1, Step: 10, Description: "orders of the shop"}
-	require.NoError(t, f.store.Create(patient(t), row))
-	f.fetch(t, "order", 1000)
-	rows, err := f.store.List(patient(t))
+func testClosed(t *testing.T, f *harness) {
+	f.add(t, "order", 1, 10)
+	store := f.Open(t)
+	store.Warm()
+	_, err := Fetch(patient(t), store, "order", 10, 0)
 	require.NoError(t, err)
-	got := find(t, rows, "order")
-	require.EqualValues(t, 1001, got.MaxID)
-	require.EqualValues(t, 10, got.Step)
-	require.Equal(t, row.Description, got.Description)
+	require.NoError(t, store.Close())
+	_, err = store.Begin(patient(t), []string{"order"})
+	require.Error(t, err)
+	_, err = store.Find(patient(t), []string{"order"})
+	require.Error(t, err)
+	require.EqualValues(t, 11, f.fetch(t, "order", 10).Lo)
+}
+
+func testLeavesRest(t *testing.T, f *harness) {
+	row := segment.Row{Tag: "order", MaxID: 1, Step: 10, Description: "orders of the shop"}
+	require.NoError(t, f.store.Create(patient(t), row, nil))
+	f.fetch(t, "order", 1000)
+	got, err := f.store.Get(patient(t), "order")
+	require.NoError(t, err)
+	got.UpdateTime = time.Time{}
+	row.MaxID = 1001
+	require.Equal(t, row, got)
 }
 
 // collect runs fetch in goroutines at once and returns all ranges.

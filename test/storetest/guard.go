@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// GuardFixture is one empty guard, made for one test.
+// GuardFixture is one empty guard of a cluster, made for one test.
 type GuardFixture struct {
 	// Open returns one more daemon's Guard, connected; the fixture closes it.
 	Open func(t testing.TB) segment.Guard
@@ -22,198 +23,269 @@ type GuardFixture struct {
 	// Snapshot returns what sets the guard back to what it holds now, versions included;
 	// every connection breaks.
 	Snapshot func(t testing.TB) (restore func(t testing.TB))
+	// WriteRoot writes the root, to note a loss of data in it, or for another reason.
+	WriteRoot func(t testing.TB, loss bool)
 	// Damage makes a tag's high mark unreadable.
 	Damage func(t testing.TB, tag string)
-	// Forget removes a tag's high mark.
-	Forget func(t testing.TB, tag string)
+	// Refuse has writes of a tag's high mark refused.
+	Refuse func(t testing.TB, tag string)
 }
 
 // RunGuard runs the suite of segment.Guard.
 func RunGuard(t *testing.T, open func(t *testing.T) GuardFixture) {
-	tests := map[string]func(t *testing.T, f GuardFixture){
+	tests := map[string]func(t *testing.T, f GuardFixture, a, b guarded){
 		"no high mark is zero":             testGuardNone,
 		"a write needs what was read":      testGuardConditional,
-		"a write names its writer":         testGuardBy,
+		"a high mark is read as written":   testGuardFields,
+		"all of a batch, or nothing":       testGuardBatch,
 		"one of many writes at once":       testGuardConcurrent,
 		"tags are exact":                   testGuardTags,
+		"the root has changed":             testGuardMoved,
 		"nothing counts over a connection": testGuardReconnect,
 		"a guard that was set back":        testGuardSetBack,
 		"a damaged high mark":              testGuardDamaged,
-		"a high mark that was removed":     testGuardForgotten,
+		"a high mark that is refused":      testGuardRefused,
 		"a context that ended":             testGuardCancelled,
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+		t.Run(name, func(t *testing.T) {
+			f := open(t)
+			test(t, f, guarded{t, f.Open(t)}, guarded{t, f.Open(t)})
+		})
 	}
 }
 
-// opened returns the number of g's connection.
-func opened(t testing.TB, g segment.Guard) uint64 {
-	t.Helper()
-	o, err := g.Open(patient(t))
-	require.NoError(t, err)
-	require.NotZero(t, o.Conn)
-	require.Equal(t, o.Conn, g.Connection())
-	require.Zero(t, o.Wait, "a new guard has lost nothing")
-	return o.Conn
+// guarded is a Guard whose answers are checked as the interface has them.
+type guarded struct {
+	t *testing.T
+	segment.Guard
 }
 
-func get(t testing.TB, g segment.Guard, tag string) segment.HighMark {
-	t.Helper()
-	m, err := g.Get(patient(t), opened(t, g), tag)
-	require.NoError(t, err)
-	return m
+func (g guarded) open() segment.Opened {
+	g.t.Helper()
+	o, err := g.Open(patient(g.t))
+	require.NoError(g.t, err)
+	require.NotZero(g.t, o.Conn)
+	require.NotEmpty(g.t, o.Cluster)
+	require.Equal(g.t, o.Conn, g.Connection())
+	return o
 }
 
-func put(t testing.TB, g segment.Guard, tag string, seen segment.HighMark, high int64, by string) segment.HighMark {
-	t.Helper()
-	m, err := g.Put(patient(t), tag, seen, high, by)
-	require.NoError(t, err)
-	require.Equal(t, high, m.High)
-	require.Equal(t, by, m.By)
-	read := get(t, g, tag)
-	read.Written = m.Written // of Get alone
-	require.Equal(t, m, read, "as it is read")
-	return m
+func (g guarded) read(tags ...string) []segment.HighMark {
+	g.t.Helper()
+	marks, err := g.Read(patient(g.t), g.open(), tags)
+	require.NoError(g.t, err)
+	require.Len(g.t, marks, len(tags))
+	for i, m := range marks {
+		require.Equal(g.t, tags[i], m.Tag)
+		require.Equal(g.t, m.Version < 0, m.High == 0 && m.Err == nil, "what these tests write is above 0: %v", m)
+	}
+	return marks
 }
 
-func testGuardNone(t *testing.T, f GuardFixture) {
-	g := f.Open(t)
-	m := get(t, g, "order")
-	require.Equal(t, segment.HighMark{Version: -1, Conn: g.Connection()}, m)
+// write writes marks with another High, and returns them as they are then.
+func (g guarded) write(high int64, marks ...segment.HighMark) []segment.HighMark {
+	g.t.Helper()
+	require.NoError(g.t, g.try(g.open(), high, marks...))
+	var tags []string
+	for i := range marks {
+		tags = append(tags, marks[i].Tag)
+	}
+	all := g.read(tags...)
+	for i, m := range all {
+		require.Equal(g.t, marks[i].Version+1, m.Version)
+		require.Equal(g.t, high, m.High)
+	}
+	return all
 }
 
-func testGuardConditional(t *testing.T, f GuardFixture) {
-	a, b := f.Open(t), f.Open(t)
-	none, noneOfB := get(t, a, "order"), get(t, b, "order")
-	first := put(t, a, "order", none, 101, "a/1")
-	_, err := b.Put(patient(t), "order", noneOfB, 201, "b/1")
-	require.ErrorIs(t, err, segment.ErrGuardConflict, "it is there by now")
-	read := get(t, b, "order")
-	require.Equal(t, first.Version, read.Version)
-	second := put(t, a, "order", first, 301, "a/2")
-	_, err = b.Put(patient(t), "order", read, 201, "b/1")
-	require.ErrorIs(t, err, segment.ErrGuardConflict, "it was written since")
-	require.EqualValues(t, 301, get(t, b, "order").High, "nothing was written")
-	put(t, a, "order", second, math.MaxInt64, "a/3")
+func (g guarded) try(at segment.Opened, high int64, marks ...segment.HighMark) error {
+	g.t.Helper()
+	marks = slices.Clone(marks)
+	for i := range marks {
+		marks[i].High, marks[i].By = high, "a/1"
+	}
+	return g.Write(patient(g.t), at, marks)
 }
 
-func testGuardBy(t *testing.T, f GuardFixture) {
-	a, b := f.Open(t), f.Open(t)
-	put(t, a, "order", get(t, a, "order"), 5, `life "1"/7`)
-	require.Equal(t, `life "1"/7`, get(t, b, "order").By)
+// requireHigh checks what is read, of tags "order" and "other" at most.
+func (g guarded) requireHigh(highs ...int64) {
+	g.t.Helper()
+	for i, m := range g.read([]string{"order", "other"}[:len(highs)]...) {
+		require.Equal(g.t, highs[i], m.High, m.Tag)
+	}
 }
 
-func testGuardConcurrent(t *testing.T, f GuardFixture) {
+func testGuardNone(t *testing.T, _ GuardFixture, a, _ guarded) {
+	require.Equal(t, []segment.HighMark{{Tag: "order", Version: -1}, {Tag: "a", Version: -1}}, a.read("order", "a"))
+	require.Empty(t, a.read())
+}
+
+func testGuardConditional(t *testing.T, _ GuardFixture, a, b guarded) {
+	none := b.read("order")
+	first := a.write(101, a.read("order")...)
+	require.ErrorIs(t, b.try(b.open(), 201, none...), segment.ErrGuardConflict, "it is there by now")
+	require.Equal(t, first, b.read("order"))
+	second := a.write(301, first...)
+	require.ErrorIs(t, b.try(b.open(), 201, first...), segment.ErrGuardConflict, "it was written since")
+	b.requireHigh(301)
+	a.write(math.MaxInt64, second...)
+}
+
+func testGuardFields(t *testing.T, _ GuardFixture, a, b guarded) {
+	for i, want := range []segment.HighMark{
+		{Tag: "order", High: 5001, Seen: 4001, On: `db1:3306/"1"`, By: "node a/0f", Version: -1},
+		{Tag: "order", High: 5001, Seen: 5001, By: "node a/0f", Deleted: true},
+		{Tag: "order", High: 9001, By: "b/1", Version: 1},
+	} {
+		require.NoError(t, a.Write(patient(t), a.open(), []segment.HighMark{want}))
+		read := b.read("order")[0]
+		want.Version, want.WroteAt = int64(i), read.WroteAt
+		require.Equal(t, want, read)
+		require.GreaterOrEqual(t, read.WroteAt, int64(0))
+	}
+}
+
+// testGuardBatch: the second of two is another than was read.
+func testGuardBatch(t *testing.T, _ GuardFixture, a, b guarded) {
+	none := b.read("order", "other")
+	other := a.write(5, none[1])
+	require.ErrorIs(t, b.try(b.open(), 7, none...), segment.ErrGuardConflict)
+	a.requireHigh(0, 5)
+	all := a.write(9, none[0], other[0])
+	a.write(11, all[1])
+	require.ErrorIs(t, b.try(b.open(), 13, all...), segment.ErrGuardConflict)
+	a.requireHigh(9, 11)
+}
+
+func testGuardConcurrent(t *testing.T, f GuardFixture, a, b guarded) {
 	const each = 25
-	guards := []segment.Guard{f.Open(t), f.Open(t), f.Open(t)}
-	var mu sync.Mutex
-	highs := map[int64]string{}
+	all := []guarded{a, b, {t, f.Open(t)}}
 	var group sync.WaitGroup
-	for i, g := range guards {
-		conn := opened(t, g)
+	var mu sync.Mutex
+	written := map[int64]bool{}
+	for _, g := range all {
+		at := g.open()
 		group.Go(func() {
 			for n := 0; n < each && !t.Failed(); {
-				m, err := g.Get(patient(t), conn, "order")
+				marks, err := g.Read(patient(t), at, []string{"order"})
 				if err != nil {
-					t.Errorf("get: %v", err)
+					t.Errorf("read: %v", err)
 					return
 				}
-				by := fmt.Sprintf("%d/%d", i, n)
-				m, err = g.Put(patient(t), "order", m, m.High+1, by)
-				if err != nil {
-					continue // a conflict; anything else ends the loop at Get, or the test
+				if g.try(at, marks[0].High+1, marks...) != nil {
+					continue // a conflict; anything else ends the loop at Read, or the test
 				}
 				n++
 				mu.Lock()
-				if other, twice := highs[m.High]; twice {
-					t.Errorf("%d was written by %s and %s", m.High, other, by)
+				if written[marks[0].High+1] {
+					t.Errorf("%d was written twice", marks[0].High+1)
 				}
-				highs[m.High] = by
+				written[marks[0].High+1] = true
 				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	require.EqualValues(t, each*len(guards), get(t, guards[0], "order").High)
+	a.requireHigh(int64(each * len(all)))
 }
 
-func testGuardTags(t *testing.T, f GuardFixture) {
-	g := f.Open(t)
+// testGuardTags: all are written at once, and are as long and as many as a fetch can have.
+func testGuardTags(t *testing.T, _ GuardFixture, a, b guarded) {
 	tags := []string{
-		"order", "Order", "order ", " order", "o'rder", "注文", "a/b", "a%2Fb", "a/../b", ".", "..", "%", "zookeeper", "a b", "\x01", "-1",
-		strings.Repeat("x", segment.MaxTagBytes), strings.Repeat("注", segment.MaxTagBytes/3),
+		"order", "Order", "order ", " order", "o'rder", "注文", "a/b", "a%2Fb", "a/../b", ".", "..", "...", "%", "zookeeper", "a b", "\x00", "\x01", "\x7f", "-1", "\u0085", "\ufff0",
+		strings.Repeat("x", segment.MaxTagBytes), strings.Repeat("😀", segment.MaxTagBytes/4), strings.Repeat("/", segment.MaxTagBytes), strings.Repeat("..", segment.MaxTagBytes/2),
+		strings.Repeat("\x1f", segment.MaxTagBytes),
 	}
-	for i, tag := range tags {
-		put(t, g, tag, get(t, g, tag), int64(i+1), "a/1")
+	for i := len(tags); i < 64; i++ {
+		tags = append(tags, fmt.Sprintf("tag-%d", i))
 	}
-	for i, tag := range tags {
-		require.EqualValues(t, i+1, get(t, g, tag).High, "%q", tag)
+	marks := a.read(tags...)
+	for i := range marks {
+		marks[i].High, marks[i].By = int64(i+1), "a/1"
+	}
+	require.NoError(t, a.Write(patient(t), a.open(), marks))
+	for i, m := range b.read(tags...) {
+		require.EqualValues(t, i+1, m.High, "%q", m.Tag)
 	}
 }
 
-func testGuardReconnect(t *testing.T, f GuardFixture) {
-	g := f.Open(t)
-	before := opened(t, g)
-	first := put(t, g, "order", get(t, g, "order"), 5, "a/1")
-	f.Reconnect(t, g)
-	_, err := g.Get(patient(t), before, "order")
+func testGuardMoved(t *testing.T, f GuardFixture, a, _ guarded) {
+	before := a.open()
+	for _, loss := range []bool{true, false} {
+		marks := a.read("order")
+		f.WriteRoot(t, loss)
+		require.ErrorIs(t, a.try(before, 5, marks...), segment.ErrGuardMoved)
+		a.requireHigh(0)
+		now := a.open()
+		require.NotEqual(t, before.Root, now.Root)
+		require.Equal(t, loss, before.Loss != now.Loss)
+		require.Equal(t, []any{before.Conn, before.Cluster}, []any{now.Conn, now.Cluster})
+		before = now
+	}
+	a.write(5, a.read("order")...)
+}
+
+func testGuardReconnect(t *testing.T, f GuardFixture, a, b guarded) {
+	before, none := a.open(), a.read("other")
+	first := a.write(5, a.read("order")...)
+	f.Reconnect(t, a.Guard)
+	_, err := a.Read(patient(t), before, []string{"order"})
 	require.ErrorIs(t, err, segment.ErrGuardAway)
-	_, err = g.Put(patient(t), "order", first, 7, "a/2")
-	require.ErrorIs(t, err, segment.ErrGuardAway)
-	require.NotEqual(t, before, opened(t, g))
-	m := get(t, g, "order")
-	require.EqualValues(t, 5, m.High)
-	put(t, g, "order", m, 7, "a/2")
+	require.ErrorIs(t, a.try(before, 7, first...), segment.ErrGuardAway)
+	require.ErrorIs(t, a.try(before, 7, none...), segment.ErrGuardAway, "one that is new isn't written over another connection either")
+	require.NotEqual(t, before.Conn, a.open().Conn)
+	b.requireHigh(5, 0)
+	a.write(7, a.read("order")...)
 }
 
 // testGuardSetBack: versions are counted once more, and what was read at one of them before
 // is not what stands there now.
-func testGuardSetBack(t *testing.T, f GuardFixture) {
-	a, b := f.Open(t), f.Open(t)
-	put(t, a, "order", get(t, a, "order"), 5, "a/1")
+func testGuardSetBack(t *testing.T, f GuardFixture, a, b guarded) {
+	first := a.write(5, a.read("order")...)
 	restore := f.Snapshot(t)
-	known := put(t, a, "order", get(t, a, "order"), 50, "a/2")
+	before, known := a.open(), a.write(50, first...)
 	restore(t)
-	m := get(t, b, "order")
-	require.EqualValues(t, 5, m.High)
-	m = put(t, b, "order", m, 60, "b/1")
-	require.Equal(t, known.Version, m.Version, "the same version once more: else this shows nothing")
-	_, err := a.Put(patient(t), "order", known, 70, "a/3")
-	require.ErrorIs(t, err, segment.ErrGuardAway)
-	require.EqualValues(t, 60, get(t, a, "order").High)
+	b.requireHigh(5)
+	again := b.write(60, b.read("order")...)
+	require.Equal(t, known[0].Version, again[0].Version, "the same version once more: else this shows nothing")
+	require.ErrorIs(t, a.try(before, 70, known...), segment.ErrGuardAway)
+	f.WriteRoot(t, true) // as everything that notices does
+	before.Conn = a.Connection()
+	require.ErrorIs(t, a.try(before, 70, known...), segment.ErrGuardMoved)
+	b.requireHigh(60)
+	a.write(70, a.read("order")...)
 }
 
-func testGuardDamaged(t *testing.T, f GuardFixture) {
-	g := f.Open(t)
-	put(t, g, "order", get(t, g, "order"), 5, "a/1")
+func testGuardDamaged(t *testing.T, f GuardFixture, a, _ guarded) {
+	a.write(5, a.read("order", "other")...)
 	f.Damage(t, "order")
-	_, err := g.Get(patient(t), opened(t, g), "order")
-	require.ErrorIs(t, err, segment.ErrGuardDamaged)
-	require.NotErrorIs(t, err, segment.ErrGuardAway, "it must not be gone around")
+	marks := a.read("order", "new", "other")
+	err := marks[0].Err
+	require.ErrorIs(t, err, segment.ErrGuardRefused)
 	require.ErrorContains(t, err, "order", "it names which")
-	put(t, g, "other", get(t, g, "other"), 5, "a/2")
+	require.Equal(t, segment.HighMark{Tag: "order", Err: err}, marks[0])
+	a.write(7, marks[1:]...)
 }
 
-func testGuardForgotten(t *testing.T, f GuardFixture) {
-	g := f.Open(t)
-	known := put(t, g, "order", get(t, g, "order"), 5, "a/1")
-	f.Forget(t, "order")
-	_, err := g.Put(patient(t), "order", known, 7, "a/2")
-	require.ErrorIs(t, err, segment.ErrGuardConflict)
-	put(t, g, "order", get(t, g, "order"), 3, "a/3")
+func testGuardRefused(t *testing.T, f GuardFixture, a, _ guarded) {
+	marks := a.write(5, a.read("order", "other")...)
+	f.Refuse(t, "order")
+	err := a.try(a.open(), 7, marks...)
+	require.ErrorIs(t, err, segment.ErrGuardRefused)
+	require.NotErrorIs(t, err, segment.ErrGuardAway, "it must not be gone around")
+	require.ErrorContains(t, err, "order")
+	a.write(9, marks[1])
 }
 
-func testGuardCancelled(t *testing.T, f GuardFixture) {
-	g := f.Open(t)
-	m := get(t, g, "order")
+func testGuardCancelled(t *testing.T, _ GuardFixture, a, b guarded) {
+	at, marks := a.open(), a.read("order")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := g.Open(ctx)
+	_, err := a.Open(ctx)
 	require.ErrorIs(t, err, segment.ErrGuardAway)
-	_, err = g.Get(ctx, m.Conn, "order")
+	_, err = a.Read(ctx, at, []string{"order"})
 	require.ErrorIs(t, err, segment.ErrGuardAway)
-	_, err = g.Put(ctx, "order", m, 5, "a/1")
-	require.ErrorIs(t, err, segment.ErrGuardAway)
-	require.Zero(t, get(t, g, "order").High)
+	require.ErrorIs(t, a.Write(ctx, at, marks), segment.ErrGuardAway)
+	b.requireHigh(0)
 }

@@ -1,9 +1,16 @@
-// Package storetest is the conformance suite of segment.Store, segment.Admin and
-// segment.HighWater: what every implementation has to do alike, on the real thing.
+// Package storetest is the conformance suite of segment.Store, segment.Admin,
+// segment.HighWater and segment.Guard: what every implementation has to do alike, on the real thing.
+//
+//	storetest.Run(t, open)           a segment.Store; open makes a Fixture for each test
+//	storetest.RunAdmin(t, open)      its segment.Admin
+//	storetest.RunSQL(t, open)        both, of a SQL database, and what only such a one can be asked
+//	storetest.RunHighWater(t, open)  a segment.HighWater
+//	storetest.RunGuard(t, open)      a segment.Guard
 package storetest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -26,7 +33,7 @@ type Fixture struct {
 	Open func(t testing.TB) Store
 	// Table reaches the table behind leafd's back.
 	Table Table
-	// Narrow says that the table holds tags of latin1 only.
+	// Narrow says that the table holds tags of latin1 only, or of what has three bytes in UTF-8.
 	Narrow bool
 }
 
@@ -44,48 +51,87 @@ type Table interface {
 	Clear(ctx context.Context) error
 }
 
-// Each calls fn with every row of store.
-func Each(ctx context.Context, store segment.Store, fn func(tag []byte, maxID, step int64) error) error {
-	_, err := store.Each(ctx, segment.View{}, fn)
-	return err
+// Fetch takes a range of tag as a daemon does without a guard, which is to begin at floor or above.
+func Fetch(ctx context.Context, store segment.Store, tag string, want, floor int64) (segment.Range, error) {
+	tx, err := store.Begin(ctx, []string{tag})
+	if err != nil {
+		return segment.Range{}, err
+	}
+	defer tx.Rollback(ctx)
+	if len(tx.Rows()) == 0 {
+		return segment.Range{}, segment.ErrUnknownTag
+	}
+	row := tx.Rows()[0]
+	r, err := segment.Reserve(row, want, floor)
+	if err == nil {
+		err = tx.Move(ctx, []segment.Move{{Tag: tag, From: row.MaxID, To: r.Hi}})
+	}
+	if err == nil {
+		err = tx.Commit(ctx)
+	}
+	if err != nil {
+		return segment.Range{}, err
+	}
+	return r, nil
+}
+
+// FetchPatiently is Fetch, again while others have the row.
+func FetchPatiently(ctx context.Context, store segment.Store, tag string, want, floor int64) (segment.Range, error) {
+	for {
+		r, err := Fetch(ctx, store, tag, want, floor)
+		if !errors.Is(err, segment.ErrLocked) || ctx.Err() != nil {
+			return r, err
+		}
+	}
 }
 
 // patience bounds what should take milliseconds, on a machine that is busy.
 const patience = 60 * time.Second
 
-// Run runs the suite over a Store of any kind; open returns a fresh table for
-// each test. A store in a SQL database runs RunSQL, which has this in it.
-func Run(t *testing.T, open func(t *testing.T) Fixture) {
-	tests := map[string]func(t *testing.T, f *harness){
-		"fetch takes a half-open range":           testFetchRange,
-		"fetch refuses what it can't give":        testFetchRefuses,
-		"fetch refuses a regressed row":           testFetchRegressed,
-		"fetch above a floor":                     testFetchAbove,
-		"a fetch asks while it holds the row":     testFetchGuarded,
-		"fetch of an unknown tag":                 testFetchUnknown,
-		"fetch with a context that has ended":     testFetchCancelled,
-		"fetch from many daemons at once":         testFetchConcurrent,
-		"fetch of a tag that is being recreated":  testFetchRecreated,
-		"tags of all kinds":                       testOddTags,
-		"tags that look alike":                    testAlikeTags,
-		"tags that can't be":                      testBadTags,
-		"create, list, update, delete":            testAdmin,
-		"create and update refuse what can't be":  testAdminRefuses,
-		"update and delete fix a spoilt row":      testAdminFixes,
-		"each gives every row once":               testEach,
-		"each stops at an error":                  testEachStops,
-		"each gives nothing of an emptied table":  testEachEmpty,
-		"close ends the store":                    testClosed,
-		"the description is kept byte for byte":   testDescription,
-		"fetch leaves step and description alone": testFetchLeavesRest,
-	}
-	for name, test := range tests {
+type tests map[string]func(t *testing.T, f *harness)
+
+func (s tests) run(t *testing.T, open func(t *testing.T) Fixture) {
+	t.Helper()
+	for name, test := range s {
 		t.Run(name, func(t *testing.T) {
 			f := &harness{Fixture: open(t)}
 			f.store = f.open(t)
 			test(t, f)
 		})
 	}
+}
+
+// Run runs the suite over a Store of any kind; open returns a fresh table for
+// each test.
+func Run(t *testing.T, open func(t *testing.T) Fixture) {
+	tests{
+		"a range is half-open":                   testRange,
+		"a batch moves all or nothing":           testBatch,
+		"a row moves only from what was read":    testMoveIsConditional,
+		"rows that others hold":                  testHeld,
+		"what isn't there":                       testUnknown,
+		"find":                                   testFind,
+		"a context that has ended":               testCancelled,
+		"many daemons at once":                   testConcurrent,
+		"a tag that is being recreated":          testRecreated,
+		"close ends the store":                   testClosed,
+		"a fetch leaves step and description be": testLeavesRest,
+	}.run(t, open)
+}
+
+// RunAdmin runs the suite over an Admin of any kind, as Run does.
+func RunAdmin(t *testing.T, open func(t *testing.T) Fixture) {
+	tests{
+		"tags of all kinds":                testOddTags,
+		"tags that look alike":             testAlikeTags,
+		"tags that can't be":               testBadTags,
+		"create, get, update, delete":      testAdmin,
+		"what is refused":                  testAdminRefuses,
+		"a spoilt row is fixed":            testAdminFixes,
+		"what is asked before a change":    testBefore,
+		"pages":                            testPages,
+		"the description is kept as it is": testDescription,
+	}.run(t, open)
 }
 
 // harness is a Fixture with one open Store.
@@ -102,7 +148,7 @@ func (f *harness) open(t testing.TB) Store {
 	return store
 }
 
-// context bounds a test's calls.
+// patient bounds a test's calls.
 func patient(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -116,12 +162,6 @@ func (f *harness) add(t testing.TB, tag string, maxID, step int64) {
 	require.NoError(t, f.Table.Insert(patient(t), segment.Row{Tag: tag, MaxID: maxID, Step: step, Description: "by hand"}))
 }
 
-// clear empties the table.
-func (f *harness) clear(t testing.TB) {
-	t.Helper()
-	require.NoError(t, f.Table.Clear(patient(t)))
-}
-
 // row returns max_id and step as the table has them.
 func (f *harness) row(t testing.TB, tag string) (maxID, step int64) {
 	t.Helper()
@@ -133,15 +173,25 @@ func (f *harness) row(t testing.TB, tag string) (maxID, step int64) {
 // fetch takes a range that must be there to take.
 func (f *harness) fetch(t testing.TB, tag string, want int64) segment.Range {
 	t.Helper()
-	r, err := f.store.Fetch(patient(t), tag, want, 0)
+	r, err := Fetch(patient(t), f.store, tag, want, 0)
 	require.NoError(t, err)
 	return r
 }
 
-// update and remove return what went wrong alone.
-func (f *harness) update(t testing.TB, tag string, step *int64, description *string) error {
+// begin begins a transaction, which ends with the test.
+func (f *harness) begin(t testing.TB, store segment.Store, tags ...string) segment.Tx {
 	t.Helper()
-	_, err := f.store.Update(patient(t), tag, step, description)
+	ctx := patient(t)
+	tx, err := store.Begin(ctx, tags)
+	require.NoError(t, err)
+	t.Cleanup(func() { tx.Rollback(context.WithoutCancel(ctx)) })
+	return tx
+}
+
+// update and remove return what went wrong alone.
+func (f *harness) update(t testing.TB, tag string, c segment.Change) error {
+	t.Helper()
+	_, err := f.store.Update(patient(t), tag, c, nil)
 	return err
 }
 

@@ -56,7 +56,7 @@ const (
 
 // tuning is what no setting of a daemon says, in the words of the binary that is built with
 // the tag chaos.
-var tuning = fmt.Sprintf(`{"ReportInterval":%d,"CeilingLead":%d,"MaxForwardStep":%d,"SegmentRefresh":%d,"Shutdown":%[4]d}`, //nolint:gochecknoglobals // never changed
+var tuning = fmt.Sprintf(`{"ReportInterval":%d,"CeilingLead":%d,"MaxForwardStep":%d,"Shutdown":%d}`, //nolint:gochecknoglobals // never changed
 	reportInterval, ceilingLead, maxForwardStep, 2*time.Second)
 
 // layout has so few worker IDs that all are in use soon: newcomers then get one that
@@ -112,9 +112,10 @@ func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if c.writer, err = history.Create(cfg.History); err != nil {
 		return nil, err
 	}
+	started := c // c is nil where an error is returned
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.Close())
+			err = errors.Join(err, started.Close())
 		}
 	}()
 	c.record(&history.Record{Kind: history.KindRun, Seed: cfg.Seed, Text: "chaos"})

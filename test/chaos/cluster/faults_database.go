@@ -128,7 +128,7 @@ func (c *Cluster) awaitGuarded() error {
 		guarded := 0
 		for _, s := range c.slots {
 			_, body, err := fetch(c.ctx, "http://"+s.addr+"/metrics")
-			if err == nil && strings.Contains(string(body), "\nleafd_segment_guarded 1\n") && strings.Contains(string(body), "\nleafd_segment_guard_behind_tags 0\n") {
+			if err == nil && strings.Contains(string(body), "\nleafd_segment_guarded 1\n") && strings.Contains(string(body), "\nleafd_segment_guard_behind 0\n") {
 				guarded++
 			}
 		}

@@ -87,9 +87,9 @@ func TestWebhookBody(t *testing.T) {
 	r := newRigTo(t, s.URL+secretPath)
 	require.Zero(t, r.delivered("ok"), "there from the start")
 	r.start()
-	r.Tell(condition.Of(segment.ErrRegressed, "a\"b\n<>", errors.New("below 7")))
+	r.Tell(condition.Of(segment.ErrBadRow, "a\"b\n<>", errors.New("below 7")))
 	eventually(t, func() bool { return r.delivered("ok") == 1 })
-	require.JSONEq(t, `{"code":"segment_regressed","message":"max_id went backwards","node":"10.0.0.5:8080","time":"2023-11-14T22:13:20.000Z",
+	require.JSONEq(t, `{"code":"segment_bad_row","message":"the row can't be used: its ranges are refused","node":"10.0.0.5:8080","time":"2023-11-14T22:13:20.000Z",
 		"version":"1.2.3","subject":"a\"b\n<>","error":"below 7"}`, s.bodies[0])
 	require.Equal(t, "POST", s.last.Method)
 	require.Equal(t, secretPath, s.last.RequestURI)

@@ -70,7 +70,7 @@ func TestTokensFile(t *testing.T) {
 		entry(`name: a, ids: "b,,c"`):                       "in ids keys",
 		entry(`name: a, ids: "*b"`):                         "in ids keys",
 		entry(`name: a, ids: "b**"`):                        "in ids keys",
-		entry("name: a, ids: " + strings.Repeat("b", 129)):  "in ids keys",
+		entry("name: a, ids: " + strings.Repeat("b", 513)):  "in ids keys",
 		entry("name: a, ids: b") + entry("name: c, ids: d"): "that of entry 1",
 		"- {name: a, ids: b, sha256: hunter2}":              "64 hexadecimal",
 		"- {name: a, ids: b, sha256: " + hash("1f") + "0}":  "64 hexadecimal",

@@ -27,12 +27,13 @@ func (a *app) segmentCmd() *cobra.Command {
 		Use:   "segment",
 		Short: "List and change the tags of segment IDs",
 		Long: `List and change the tags of segment IDs, straight in the store: the database of --mysql,
-or the SQLite file in --data-dir. No daemon need be running. Those that are see a change
-within a minute, and a deletion when they fetch for the tag, or within an hour.
+or the SQLite file in --data-dir of a standalone daemon. No daemon need be running. Those that are serve
+a new tag within a second, take a changed step at their next fetch, and drop a deleted tag within seconds
+where few tags are in use, at the latest when they fetch for it.
 
 A daemon changes tags too, by its HTTP interface and for the bearer of its admin token: it
 writes each change and its caller into its log, and serves the change at once.`,
-	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd(), a.segmentForgetCmd())
+	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd())
 }
 
 // storeCommand is command for one that has the settings that say where the store is, and ZooKeeper.
@@ -40,19 +41,16 @@ func (a *app) storeCommand(cmd *cobra.Command, run func(ctx context.Context, cfg
 	return a.command(cmd, run, slices.Concat(more, settings.ConnectionNames(), []string{"data-dir", "mysql", "mysql-password-file", "mysql-tls-ca"})...)
 }
 
-// kept is where something of tags is kept: their rows, and what IDs of them were used.
-type kept struct {
-	store segment.Admin
-	guard *zkreg.Guard        // nil: no ZooKeeper
-	marks *sqlstore.HighWater // in --data-dir; nil where there are none, or they are not wanted
-}
-
-// withStore calls fn with what the settings name; no store is made.
-func (a *app) withStore(ctx context.Context, cfg settings.Config, marked bool, fn func(ctx context.Context, k kept) error) (err error) {
+// withTable calls fn with the table that the settings name; no store is made. With ZooKeeper that alone knows what daemons have
+// used: the marks that are here may be of one of them, or of none. Without it the marks are all that is known.
+func (a *app) withTable(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, t *segment.Table) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	named, alone := cfg.Store(false), len(cfg.ZooKeeper.Servers) == 0
-	if named.Local() && alone { // as a start
+	named, cluster := cfg.Store(false), len(cfg.ZooKeeper.Servers) > 0
+	if cluster && named.Local() {
+		return settings.Usagef("want --mysql with --zk: the segments of a cluster are in a database that its daemons share")
+	}
+	if named.Local() { // as a start
 		if err := cache.CheckSegments(cfg.DataDir); err != nil {
 			return err
 		}
@@ -65,48 +63,29 @@ func (a *app) withStore(ctx context.Context, cfg settings.Config, marked bool, f
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	k := kept{store: store}
-	path := filepath.Join(cfg.DataDir, settings.MarksFile)
-	if _, missing := os.Lstat(path); marked && !errors.Is(missing, fs.ErrNotExist) {
-		if k.marks, err = sqlstore.OpenHighWater(path); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, k.marks.Close()) }()
-	}
-	if !alone {
-		if k.guard, err = zkreg.OpenGuard(cfg.ZKConfig(a.Clock)); err != nil { // it connects in the background
+	t := &segment.Table{Admin: store, Patience: storeTimeout / 2, Alone: named.Local()}
+	if cluster {
+		var guard *zkreg.Guard
+		if guard, err = zkreg.OpenGuard(cfg.ZKConfig(a.Clock)); err != nil { // it connects in the background
 			return fmt.Errorf("opening the guard of the segments: %w", err)
 		}
-		defer func() { err = errors.Join(err, k.guard.Close()) }()
-	}
-	return fn(ctx, k)
-}
-
-// withTable is withStore for a change that deleted-mark-stays is about. A store in --data-dir is one
-// daemon's own, with its marks beside it. Of a database that daemons share ZooKeeper alone
-// knows what they have used: the marks that are here may be of one of them, or of none.
-func (a *app) withTable(ctx context.Context, cfg settings.Config, fn func(ctx context.Context, t *segment.Table) error) error {
-	local := cfg.Store(false).Local()
-	return a.withStore(ctx, cfg, local, func(ctx context.Context, k kept) error {
-		t := &segment.Table{Admin: k.store, Patience: storeTimeout / 2}
-		if k.guard != nil {
-			t.Guard = k.guard
-		}
-		if k.marks != nil {
-			t.Marks = k.marks
-		}
-		t.Known = func(ctx context.Context, tag string) (high int64, all bool, err error) {
-			if k.marks != nil {
-				err = k.marks.Marks(ctx, func(name string, mark int64) {
-					if name == tag {
-						high = mark
-					}
-				})
-			}
-			return high, local, err
-		}
+		defer func() { err = errors.Join(err, guard.Close()) }()
+		t.Guard = guard
 		return fn(ctx, t)
-	})
+	}
+	path := filepath.Join(cfg.DataDir, settings.MarksFile)
+	if _, missing := os.Lstat(path); !errors.Is(missing, fs.ErrNotExist) {
+		var marks *sqlstore.HighWater
+		if marks, err = sqlstore.OpenHighWater(path); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, marks.Close()) }()
+		if _, err = marks.Use(ctx, named.Name()); err != nil {
+			return err
+		}
+		t.Marks = marks
+	}
+	return fn(ctx, t)
 }
 
 // SegmentJSON is a tag for programs. max_id is a string as IDs are: JavaScript's

@@ -20,9 +20,9 @@ func (a *app) segmentCreateCmd() *cobra.Command {
 		Use:   "create TAG",
 		Short: "Create a tag",
 		Long: `Create a tag. Its first ID is --max-id, or without it the first above all IDs that the tag is
-known to have given: by ZooKeeper (--zk), and for the SQLite file by the marks beside it. A lower
---max-id is refused. Without ZooKeeper's answer nothing here knows which IDs daemons gave that
-share a database: say --max-id then, 1 for a tag that never existed.`,
+known to have given: by ZooKeeper (--zk), else by the marks in --data-dir; 1 where nothing is known of it. A lower
+--max-id is refused. It has to be given where ZooKeeper does not answer, and without --zk on a database for a name
+that was there before: nothing here knows then which IDs other daemons gave.`,
 		Example: "  leafd segment create order --step 5000 --description 'order numbers'",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -42,8 +42,12 @@ share a database: say --max-id then, 1 for a tag that never existed.`,
 			if err != nil {
 				return err
 			}
-			return a.show(rowJSON(row), sentence("Created tag %q: its first ID is %d, its step %d. A running daemon serves it at the first request: curl %s/api/segment/get/%s",
-				row.Tag, row.MaxID, row.Step, cfg.URL(), url.PathEscape(row.Tag)))
+			known := ""
+			if t.Guard == nil && !t.Alone && !cmd.Flags().Changed("max-id") {
+				known = " Nothing here knows of IDs that it gave before."
+			}
+			return a.show(rowJSON(row), sentence("Created tag %q: its first ID is %d, its step %d.%s A running daemon serves it at the first request: curl %s/api/segment/get/%s",
+				row.Tag, row.MaxID, row.Step, known, cfg.URL(), url.PathEscape(row.Tag)))
 		})
 	}, "listen", "tls-cert") // for the line that tries it
 }

@@ -17,7 +17,9 @@ func (a *app) segmentDeleteCmd() *cobra.Command {
 		Long: `Delete a tag. The store then no longer knows which IDs it gave: its max_id is kept in ZooKeeper
 (--zk), and for the SQLite file in the marks beside it, so that the tag, created again, goes on
 above it. With --zk it is refused while ZooKeeper does not answer. Where no daemon on a database
-uses ZooKeeper nothing keeps max_id: say --unguarded then, and note it.`,
+uses ZooKeeper nothing keeps max_id: say --unguarded then, and note it.
+
+Where the row is gone already, deleted by SQL, it leaves the mark that tells daemons so.`,
 		Example: "  leafd segment delete order --yes",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -43,7 +45,7 @@ uses ZooKeeper nothing keeps max_id: say --unguarded then, and note it.`,
 			if err != nil {
 				return err
 			}
-			return a.show(rowJSON(row), sentence("Deleted tag %q, whose max_id was %d; %s. Running daemons see it when they fetch for the tag, or within an hour.", tag, row.MaxID, kept))
+			return a.show(rowJSON(row), sentence("Deleted tag %q, whose max_id was %d; %s. Running daemons drop it within seconds where few tags are in use, and at the latest when they fetch for it.", tag, row.MaxID, kept))
 		})
 	})
 }

@@ -2,19 +2,17 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/zkreg"
 )
 
-// marksAtOnce is how many high marks list reads at once: a table of 100,000 tags is read within
-// seconds, and ZooKeeper has no more than that to do for us.
-const marksAtOnce = 64
+// listRows is how many rows list reads at once.
+const listRows = 1000
 
 func (a *app) segmentListCmd() *cobra.Command {
 	return a.storeCommand(&cobra.Command{
@@ -24,17 +22,23 @@ func (a *app) segmentListCmd() *cobra.Command {
 that a daemon takes. With --zk also which daemon fetched the last range, and when. Times are UTC.`,
 		Example: "  leafd segment list --data-dir /var/lib/leafd -o json",
 	}, func(ctx context.Context, cfg settings.Config, _ []string) error {
-		return a.withStore(ctx, cfg, false, func(ctx context.Context, k kept) error {
-			rows, err := k.store.List(ctx)
-			if err != nil {
-				return err
+		return a.withTable(ctx, cfg, func(ctx context.Context, t *segment.Table) error {
+			list := []SegmentJSON{}
+			for after := ""; ; {
+				rows, err := t.Page(ctx, after, "", listRows)
+				if err != nil {
+					return err
+				}
+				for _, row := range rows {
+					list = append(list, rowJSON(row))
+					after = row.Tag
+				}
+				if len(rows) < listRows {
+					break
+				}
 			}
-			list := make([]SegmentJSON, len(rows))
-			for i, row := range rows {
-				list[i] = rowJSON(row)
-			}
-			if k.guard != nil {
-				if err := fetchedLast(ctx, k.guard, list); err != nil {
+			if t.Guard != nil {
+				if err := fetchedLast(ctx, t.Guard, list); err != nil {
 					a.warn([]string{"ZooKeeper doesn't tell which daemons fetched last: " + err.Error()})
 				}
 			}
@@ -44,21 +48,25 @@ that a daemon takes. With --zk also which daemon fetched the last range, and whe
 }
 
 // fetchedLast fills in what the high marks of the tags in list say.
-func fetchedLast(ctx context.Context, guard *zkreg.Guard, list []SegmentJSON) error {
+func fetchedLast(ctx context.Context, guard segment.Guard, list []SegmentJSON) error {
 	opened, err := guard.Open(ctx)
 	if err != nil {
 		return err
 	}
-	reads, ctx := errgroup.WithContext(ctx)
-	reads.SetLimit(marksAtOnce)
-	for i := range list {
-		reads.Go(func() error {
-			m, err := guard.Get(ctx, opened.Conn, list[i].Tag)
-			if err == nil && m.Version >= 0 {
-				list[i].FetchedBy, list[i].FetchedAt = segment.NodeOf(m.By), m.Written.UTC().Format(time.RFC3339)
-			}
+	for part := range slices.Chunk(list, listRows) {
+		names := make([]string, len(part))
+		for i := range part {
+			names[i] = part[i].Tag
+		}
+		highs, err := guard.Read(ctx, opened, names)
+		if err != nil {
 			return err
-		})
+		}
+		for i, h := range highs {
+			if node := segment.NodeOf(h.By); node != "" { // else it was created, and never fetched for
+				part[i].FetchedBy, part[i].FetchedAt = node, time.UnixMilli(h.WroteAt).UTC().Format(time.RFC3339)
+			}
+		}
 	}
-	return reads.Wait()
+	return nil
 }

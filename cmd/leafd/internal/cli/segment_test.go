@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/mariadbtest"
@@ -21,6 +22,7 @@ func TestSegmentCommandsOnSQLite(t *testing.T) {
 		return leafd(t, append(append([]string{"segment"}, args...), "--data-dir", dir)...)
 	}
 	for _, args := range [][]string{{"list"}, {"create", "order"}, {"update", "order", "--step=5"}, {"delete", "order", "--yes"}} {
+		seg(append(args, "--zk=127.0.0.1:1")...).Failed(t, ExitUsage, "want --mysql with --zk")
 		seg(args...).Failed(t, ExitFailure, "no segment store at "+filepath.Join(dir, "segments.db"))
 		require.NoDirExists(t, dir, "reading a mistyped directory creates none")
 	}
@@ -28,20 +30,18 @@ func TestSegmentCommandsOnSQLite(t *testing.T) {
 	store, err := sqlstore.OpenSQLite(filepath.Join(dir, settings.SegmentsFile))
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
-	useSegmentCommands(t, "--step=2000", seg)
+	useSegmentCommands(t, "", seg)
 
 	// deleted-mark-stays: what a daemon has marked counts.
 	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, settings.MarksFile))
 	require.NoError(t, err)
-	require.NoError(t, marks.Raise(t.Context(), "order", 5000))
+	_, err = marks.Use(t.Context(), sqlstore.Config{Path: filepath.Join(dir, settings.SegmentsFile)}.Name())
+	require.NoError(t, err)
+	require.NoError(t, marks.Raise(t.Context(), []segment.Mark{{Tag: "order", High: 5000}}))
 	require.NoError(t, marks.Close())
 	seg("create", "order", "--max-id=4999").Failed(t, ExitFailure, "max_id is below 5000")
 	require.Contains(t, seg("create", "order").OK(t), "its first ID is 5000")
-	store, err = sqlstore.OpenSQLite(filepath.Join(dir, settings.SegmentsFile))
-	require.NoError(t, err)
-	_, err = store.Fetch(t.Context(), "order", 2000, 0)
-	require.NoError(t, err)
-	require.NoError(t, store.Close())
+	seg("update", "order", "--max-id=7000").OK(t)
 	require.Contains(t, seg("delete", "order", "--yes").OK(t), "its max_id is kept beside the store: created again, the tag goes on above it")
 	require.Contains(t, seg("create", "order").OK(t), "its first ID is 7000")
 }
@@ -65,7 +65,7 @@ func TestSegmentCommandsOnMariaDB(t *testing.T) {
 	seg := func(args ...string) clitest.Outcome {
 		return invocation{args: append([]string{"segment"}, args...), env: env}.run(t)
 	}
-	useSegmentCommands(t, "", func(args ...string) clitest.Outcome {
+	useSegmentCommands(t, " Nothing here knows of IDs that it gave before.", func(args ...string) clitest.Outcome {
 		if args[0] == "delete" {
 			args = append(args, "--unguarded")
 		}
@@ -76,9 +76,9 @@ func TestSegmentCommandsOnMariaDB(t *testing.T) {
 	require.NoDirExists(t, dir, "with a database nothing is local")
 }
 
-// useSegmentCommands goes through the commands as an operator would use them. maxID is "" where a
-// tag needs one.
-func useSegmentCommands(t *testing.T, maxID string, seg func(args ...string) clitest.Outcome) {
+// useSegmentCommands goes through the commands as an operator would use them. A tag that is created
+// without --max-id is told to be unknown.
+func useSegmentCommands(t *testing.T, unknown string, seg func(args ...string) clitest.Outcome) {
 	t.Helper()
 	list := func() map[string]SegmentJSON {
 		rows := map[string]SegmentJSON{}
@@ -95,11 +95,8 @@ func useSegmentCommands(t *testing.T, maxID string, seg func(args ...string) cli
 	require.Contains(t, out, "serves it at the first request: curl http://127.0.0.1:8080/api/segment/get/order\n")
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 500, Description: "order\tnum\u202ebers"}, list()["order"])
 
-	if maxID == "" {
-		seg("create", "user").Failed(t, ExitFailure, "without ZooKeeper", "give a max_id")
-		maxID = "--max-id=1"
-	}
-	created := clitest.FromJSON[SegmentJSON](t, seg("create", "user", maxID, "-o", "json").OK(t))
+	require.Contains(t, seg("create", "new").OK(t), "its first ID is 1, its step 2000."+unknown+" A running daemon")
+	created := clitest.FromJSON[SegmentJSON](t, seg("create", "user", "-o", "json").OK(t))
 	require.Equal(t, SegmentJSON{Tag: "user", MaxID: "1", Step: 2000}, created)
 	require.Equal(t, created, list()["user"])
 
@@ -115,38 +112,20 @@ func useSegmentCommands(t *testing.T, maxID string, seg func(args ...string) cli
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700}, list()["order"])
 
 	require.Contains(t, seg("update", "order", "--max-id=4000").OK(t), `its max_id is 4000, its step 700.`)
-	seg("update", "order", "--max-id=3999").Failed(t, ExitFailure, `tag "order" from 4000 to 3999`, "nothing was changed", "say --force")
+	seg("update", "order", "--max-id=3999").Failed(t, ExitFailure, "max_id is never lowered")
 	require.Equal(t, "4000", list()["order"].MaxID)
 	seg("update", "nobody", "--max-id=5").Failed(t, ExitFailure, "nobody", "unknown tag")
-	require.Contains(t, seg("update", "order", "--max-id=1000", "--force").OK(t), `its max_id is 1000`)
-
 	seg("create", "order").Failed(t, ExitFailure, "order", "exists already")
 	seg("update", "nobody", "--step=5").Failed(t, ExitFailure, "nobody", "unknown tag")
 	seg("delete", "nobody", "--yes").Failed(t, ExitFailure, "nobody", "unknown tag")
-	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 700}, list()["order"])
+	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "4000", Step: 700}, list()["order"])
 
 	seg("delete", "order").Failed(t, ExitUsage, `tag "order" is not deleted`, "--yes")
 	require.Contains(t, list(), "order")
-	require.Contains(t, seg("delete", "order", "--yes").OK(t), `Deleted tag "order", whose max_id was 1000; `)
+	require.Contains(t, seg("delete", "order", "--yes").OK(t), `Deleted tag "order", whose max_id was 4000; `)
 	require.NotContains(t, list(), "order")
 	require.Equal(t, "user", clitest.FromJSON[SegmentJSON](t, seg("delete", "user", "--yes", "-o", "json").OK(t)).Tag)
 	require.NotContains(t, list(), "user")
-}
-
-// What the commands write is what a daemon reads.
-func TestSegmentCommandsAndDaemonShareTheStore(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	store, err := sqlstore.OpenSQLite(filepath.Join(dir, settings.SegmentsFile))
-	require.NoError(t, err)
-	leafd(t, "segment", "create", "order", "--step=500", "--max-id=1000", "--data-dir", dir).OK(t)
-	taken, err := store.Fetch(t.Context(), "order", 0, 0)
-	require.NoError(t, err)
-	require.EqualValues(t, 1000, taken.Lo)
-	require.EqualValues(t, 1500, taken.Hi)
-	// While it is open, as it is in a running daemon.
-	require.Contains(t, leafd(t, "segment", "list", "--data-dir", dir).OK(t), " 1500 ")
-	require.NoError(t, store.Close())
 }
 
 func TestSegmentStoreOfTheSettings(t *testing.T) {
@@ -208,7 +187,7 @@ func TestSegmentUsage(t *testing.T) {
 	}{
 		{"no tag", []string{"create"}, "[flags]\", and got "},
 		{"empty tag", []string{"create", ""}, "the tag is empty"},
-		{"long tag", []string{"create", strings.Repeat("t", 129)}, "has 129 bytes, above 128"},
+		{"long tag", []string{"create", strings.Repeat("t", 129)}, "has 129 characters and 129 bytes, above 128 or 512"},
 		{"tag not UTF-8", []string{"create", "a\xff"}, "the tag isn't UTF-8"},
 		{"tag with a line end", []string{"create", "a\nb"}, "is invisible"},
 		{"tag that turns round", []string{"create", "a\u202eb"}, `tag "a\u202eb" has a character that is invisible or turns others round`},
@@ -219,11 +198,9 @@ func TestSegmentUsage(t *testing.T) {
 		{"range past the end", []string{"create", "a", "--max-id=9223372036854775000"}, "pass the end of int64"},
 		{"nothing to update", []string{"update", "a"}, "nothing to change"},
 		{"update to step 0", []string{"update", "a", "--step=0"}, "step 0 is below 1"},
-		{"negative max-id of an update", []string{"update", "a", "--max-id=-1"}, "max_id -1 with step 0: want 0 or more"},
+		{"negative max-id of an update", []string{"update", "a", "--max-id=-1"}, "max_id -1 is below 0"},
 		{"delete two", []string{"delete", "a", "b", "--yes"}, "[flags]\", and got "},
 		{"delete all", []string{"delete", "--yes"}, "[flags]\", and got "},
-		{"forget nothing", []string{"forget"}, "want a tag, or --prefix"},
-		{"forget a tag and a prefix", []string{"forget", "a", "--prefix=a"}, "want a tag, or --prefix"},
 		{"list one", []string{"list", "a"}, `"a"`},
 		{"output", []string{"list", "-o", "yaml"}, "--output"},
 		{"bad setting", []string{"list", "--mysql=x"}, "--mysql"},

@@ -47,7 +47,7 @@ func TestEveryCommandReadsTheServicesFile(t *testing.T) {
 	}
 	with(alone, "worker", "self").Failed(t, ExitFailure, dir)
 	require.Contains(t, with(alone, "doctor", "--timeout", "1s").Stdout, dir)
-	with(alone, "segment", "list").Failed(t, ExitFailure, "no segment store at "+dir)
+	with(alone, "segment", "list").Failed(t, ExitUsage, "want --mysql with --zk")
 	require.NoDirExists(t, dir)
 
 	other := map[string]string{"LEAFD_CONFIG": clitest.WriteFile(t, "env.yaml", "node: by-variable\n")}

@@ -8,10 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -27,11 +24,9 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/metrics"
-	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -82,6 +77,9 @@ func Run(ctx context.Context, cfg settings.Config, deps Deps) (err error) {
 	defer func() { err = errors.Join(err, d.close()) }()
 	for _, warning := range cfg.Warnings {
 		d.Log.Warn().Msg(warning)
+	}
+	if slices.Contains(cfg.Modes, "segment") && !cfg.Segment.On {
+		d.Log.Warn().Str("do", "name the database that the cluster's daemons share with --mysql").Msg("with zk and without mysql there are no segment IDs: they are answered with 404 mode_disabled")
 	}
 	for _, e := range cfg.Exposed() {
 		d.Log.Warn().Str("do", e.Do).Msg(e.Found)
@@ -188,7 +186,6 @@ func (d *daemon) bringUp(start, life context.Context) (err error) {
 			return err
 		}
 		parts.Go(func() error { return segments.Run(life) })
-		defer time.AfterFunc(restPatience, segments.Release).Stop()
 		if !d.cfg.Store(true).Local() {
 			parts.Go(func() error { return d.inspectDatabase(life) })
 		}
@@ -200,72 +197,6 @@ func (d *daemon) bringUp(start, life context.Context) (err error) {
 		d.issues()
 	}
 	return parts.Wait()
-}
-
-// changePatience is how long a change of a tag waits for ZooKeeper, within the server's time for it.
-const changePatience = 2 * time.Second
-
-func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
-	kept := d.cfg.Store(true)
-	if kept.Local() { // a copy is refused; with ZooKeeper the guard, without which nothing is fetched, keeps the two apart
-		_, err := os.Lstat(kept.Path)
-		err = d.cache.BindSegments(errors.Is(err, fs.ErrNotExist))
-		if err != nil && (len(d.cfg.ZooKeeper.Servers) == 0 || !errors.Is(err, worker.ErrCopied)) {
-			return nil, err
-		}
-	}
-	marks, err := sqlstore.OpenHighWater(filepath.Join(d.cfg.DataDir, settings.MarksFile))
-	if err != nil {
-		return nil, err
-	}
-	d.onClose("the marks", func(context.Context) error { return marks.Close() })
-	store, err := sqlstore.Open(kept)
-	if err != nil {
-		return nil, err
-	}
-	d.onClose("the segment store", func(context.Context) error { return store.Close() })
-	d.Reload.Join("store", func(cfg settings.Config) {
-		if err := store.Reload(cfg.Store(false)); err != nil {
-			d.Log.Error().Err(err).Msg("reload: the segment store goes on with the settings that it had")
-		}
-	})
-	cfg := segment.Config{
-		Store: store, HighWater: marks, Clock: d.Clock, Held: d.asksZooKeeper() && d.cache.HasRest(),
-		Node: d.cfg.Node, OwnTable: kept.Local(), GuardRequired: d.cfg.Segment.GuardRequired(), RefuseRegressed: d.cfg.Segment.RefuseRegressed(),
-		Wait: d.cfg.Tuning.SegmentWait, Refresh: d.cfg.Tuning.SegmentRefresh, Notify: d.segmentEvent, Fetched: d.metrics.Fetched,
-	}
-	if len(d.cfg.ZooKeeper.Servers) > 0 {
-		guard, err := zkreg.OpenGuard(d.cfg.ZKConfig(d.Clock))
-		if err != nil {
-			return nil, fmt.Errorf("opening the guard of the segments: %w", err)
-		}
-		d.onClose("the guard of the segments", func(context.Context) error { return guard.Close() })
-		cfg.Guard = guard
-		if cfg.GuardRequired {
-			cfg.Reserve = d.cfg.Segment.Reserve
-		}
-		if kept.Local() {
-			d.Log.Warn().Str("do", "give all daemons the same --mysql").Msg("segments come from a table of this daemon's own: none is fetched while ZooKeeper is away")
-		}
-	}
-	segments, err := segment.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	d.segments.Store(segments)
-	d.table = &segment.Table{
-		Admin: store, Guard: cfg.Guard, Patience: changePatience, Marks: marks, Deleted: segments.Deleted,
-		Known: func(_ context.Context, tag string) (int64, bool, error) {
-			high, err := segments.Known(tag)
-			return high, kept.Local(), err // no other daemon uses that one
-		},
-	}
-	d.onClose("what is left of the ranges", func(context.Context) error { d.keepRest(segments); return nil })
-	if !d.asksZooKeeper() {
-		d.takeRest(ctx, segments, worker.Record{}, "")
-	}
-	d.metrics.SetSegments(segments)
-	return segments, nil
 }
 
 // drain ends the HTTP side: not ready, requests in flight finished, connections

@@ -83,14 +83,16 @@ func (d *daemon) session() (info zksession.Info) {
 // segmentEvent writes down the events of the segment service.
 func (d *daemon) segmentEvent(e segment.Event) {
 	switch e.Kind {
-	case segment.KindLoaded:
-		d.Log.Info().Int64("tags", e.Count).Msg("segment tags loaded")
-	case segment.KindTagAdded, segment.KindTagRemoved:
+	case segment.KindTagRemoved:
 		d.Log.Info().Str("tag", e.Tag).Msg(string(e.Kind))
 	case segment.KindTagChanged:
 		d.Log.Info().Str("tag", e.Tag).Int64("old_step", e.OldStep).Int64("new_step", e.NewStep).Msg("tag changed")
 	case segment.KindMoved:
 		d.tell(condition.Of(condition.ErrMovedForward, e.Tag, fmt.Errorf("by %d, to %d", e.Count, e.High)))
+	case segment.KindServer:
+		d.tell(condition.Of(condition.ErrDatabaseChanged, d.cfg.Store(true).Kind(), fmt.Errorf("from %s to %s", e.Was, e.Now)))
+	case segment.KindOtherMarks:
+		d.Log.Warn().Int64("marks", e.Count).Str("store", e.Now).Msg("marks.db has marks of other stores, too: they count for nothing")
 	}
 }
 
@@ -112,7 +114,7 @@ func (d *daemon) conditions() []condition.Condition {
 			if errors.Is(t.Is, segment.ErrStore) && d.cfg.Store(true).Local() && isFull(t.Err) {
 				t.Is = segment.ErrMark // it is the same disk
 			}
-			if t.Tag == "" && !errors.Is(t.Is, segment.ErrBadRow) && !errors.Is(t.Is, segment.ErrRegressed) {
+			if t.Tag == "" {
 				t.Tag = d.cfg.Store(true).Kind()
 			}
 			all = append(all, d.conditionOf(t.Is, t.Tag, t.Err))

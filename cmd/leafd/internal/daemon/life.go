@@ -164,7 +164,7 @@ func (l *life) config() (worker.Config, error) {
 // serve issues under this life until ctx is done; worker.ErrFenced once it is displaced.
 func (l *life) serve(ctx context.Context) error {
 	d := l.d
-	first := d.life.Swap(l) == nil
+	d.life.Store(l)
 	d.serveBackend(l)
 	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
 	l.sayIssuing()
@@ -172,14 +172,6 @@ func (l *life) serve(ctx context.Context) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return l.worker.Run(ctx) })
 	parts.Go(func() error { return l.worker.Watch(ctx, l.ids) })
-	if segments := d.segments.Load(); first && segments != nil && d.asksZooKeeper() {
-		// The worker doesn't wait for it: a pass over the table may be under way.
-		parts.Go(func() error {
-			d.takeRest(ctx, segments, l.worker.Record(), l.worker.Previous())
-			segments.Release()
-			return nil
-		})
-	}
 	return parts.Wait()
 }
 

@@ -91,33 +91,29 @@ func (p *Patient) judgeClock(r *report, record worker.Record) {
 
 // marks checks the file of the highest IDs seen.
 func (p *Patient) marks(ctx context.Context, r *report) {
-	marks, err := sqlstore.InspectHighWater(ctx, filepath.Join(p.Cfg.DataDir, settings.MarksFile))
+	_, marks, err := sqlstore.InspectHighWater(ctx, filepath.Join(p.Cfg.DataDir, settings.MarksFile), "")
 	switch {
 	case errors.Is(err, sqlstore.ErrNoFile):
 		r.OK("marks", "none yet: no segment was used from this directory")
 	case err != nil:
 		r.Fail("marks", p.unwritable(err), "restore it; without it a table that was set back is not noticed")
 	default:
-		r.OK("marks", "the file is sound, with the marks of %s", tags(len(marks)))
+		r.OK("marks", "the file is sound, with the marks of %s", tags(marks))
 	}
 }
 
 // sqlite checks the file of the segments.
 func (p *Patient) sqlite(ctx context.Context, r *report) {
 	rows, err := sqlstore.InspectSQLite(ctx, p.Cfg.Store(false).Path)
-	guarded := len(p.Cfg.ZooKeeper.Servers) > 0
 	switch copied := cache.CheckSegments(p.Cfg.DataDir); {
 	case errors.Is(err, sqlstore.ErrNoFile):
 		r.OK("segments", "no %s yet: leafd creates it at its first start", settings.SegmentsFile)
 	case err != nil:
 		r.Fail("segments", p.unwritable(err), "restore it from a backup, and set max_id above every ID ever issued")
-	case copied != nil && !guarded:
+	case copied != nil:
 		r.Fail("segments", copied, "")
 	default:
-		p.judgeTags(ctx, r, "segments", rows)
-	}
-	if guarded {
-		r.OK("segments", "a table of this daemon's own: none is fetched while ZooKeeper is away; give all daemons the same --mysql")
+		judgeTags(r, "segments", rows)
 	}
 }
 
@@ -134,20 +130,14 @@ func (p *Patient) unwritable(err error) error {
 const mostTags = 3
 
 // judgeTags checks the rows of leaf_alloc.
-func (p *Patient) judgeTags(ctx context.Context, r *report, check string, rows []sqlstore.TagFacts) {
-	marks, err := sqlstore.InspectHighWater(ctx, filepath.Join(p.Cfg.DataDir, settings.MarksFile))
-	if err != nil {
-		marks = nil // none yet, or its own check says why
-	}
+func judgeTags(r *report, check string, rows []sqlstore.TagFacts) {
 	var bad []string
 	for _, row := range rows {
-		switch mark := marks[row.Tag]; {
+		switch {
 		case row.Step < 1:
 			bad = append(bad, fmt.Sprintf("%q: step is %d", row.Tag, row.Step))
 		case row.MaxID < 0:
 			bad = append(bad, fmt.Sprintf("%q: max_id is %d", row.Tag, row.MaxID))
-		case row.MaxID < mark:
-			bad = append(bad, fmt.Sprintf("%q: max_id is %d, and IDs up to %d were used here", row.Tag, row.MaxID, mark))
 		}
 	}
 	slices.Sort(bad)

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment/sqlstore"
 )
-
-// manyTags is how many are worth an index.
-const manyTags = 10_000
 
 // mysql looks at the database of the segments.
 func (p *Patient) mysql(ctx context.Context, r *report) {
@@ -42,31 +41,38 @@ func (p *Patient) mysql(ctx context.Context, r *report) {
 		r.OK("mysql-commits", "each is on disk, and none goes to a server that is read-only")
 	}
 	table, err := inspector.Table(ctx)
-	if err != nil {
-		do := ""
-		if errors.Is(err, sqlstore.ErrNoTable) {
-			do = "create it with deploy/leaf_alloc.sql, and GRANT SELECT, INSERT, UPDATE, DELETE on it to the user of --mysql, which sees no table without"
+	if errors.Is(err, sqlstore.ErrNoTable) {
+		do := "create it with deploy/leaf_alloc.sql, and GRANT SELECT, INSERT, UPDATE, DELETE on it to the user of --mysql, which sees no table without"
+		if p.hasUsed(ctx) {
+			do = "IDs of it were used from this data directory: put it back with its rows, or correct --mysql; make no new one. Its user sees it with GRANT SELECT"
 		}
 		r.Fail("mysql-table", err, do)
 		return
 	}
-	judgeTable(r, table)
-	if p.judgePrivileges(ctx, r, inspector) {
+	if err != nil {
+		r.Fail("mysql-table", err, "")
+		return
+	}
+	usable := judgeTable(r, table)
+	if p.judgePrivileges(ctx, r, inspector) && usable {
 		rows, err := inspector.Tags(ctx)
 		if err != nil {
 			r.Fail("mysql-tags", err, "")
 			return
 		}
-		p.judgeTags(ctx, r, "mysql-tags", rows)
-		if len(rows) >= manyTags && !table.TellsChanges {
-			r.Warn("mysql-table", fmt.Sprintf("each daemon reads all %s once a minute", tags(len(rows))), "ALTER TABLE leaf_alloc ADD KEY update_time (update_time), where the column is as in deploy/leaf_alloc.sql: then those that have changed, and all once an hour")
-		}
+		judgeTags(r, "mysql-tags", rows)
 	}
 }
 
-// judgeTable says whether each range can be taken from the table once. Columns that are missing are
+// hasUsed reports whether segments were used from this data directory.
+func (p *Patient) hasUsed(ctx context.Context) bool {
+	_, marks, err := sqlstore.InspectHighWater(ctx, filepath.Join(p.Cfg.DataDir, settings.MarksFile), "")
+	return err == nil && marks > 0
+}
+
+// judgeTable says whether each range can be taken from the table once, and returns whether any can. Columns that are missing are
 // told by the statements that need them.
-func judgeTable(r *report, t sqlstore.TableFacts) {
+func judgeTable(r *report, t sqlstore.TableFacts) bool {
 	const check, see = "mysql-table", "see deploy/leaf_alloc.sql"
 	var wrong, odd []string
 	if t.View {
@@ -74,11 +80,11 @@ func judgeTable(r *report, t sqlstore.TableFacts) {
 	} else if !t.Transactional {
 		wrong = append(wrong, fmt.Sprintf("its engine %s has no transactions, so that two clients can get one range (ALTER TABLE leaf_alloc ENGINE=InnoDB)", t.Engine))
 	}
-	if !t.UniqueTag {
-		wrong = append(wrong, "no key makes biz_tag unique (ALTER TABLE leaf_alloc ADD PRIMARY KEY (biz_tag))")
-	}
 	if c, found := t.Columns["max_id"]; found && c.Type != "bigint" {
 		wrong = append(wrong, fmt.Sprintf("column max_id is %s: want BIGINT", c.Type))
+	}
+	if !t.UniqueTag {
+		odd = append(odd, "no key makes biz_tag unique: a tag with two rows is refused (ALTER TABLE leaf_alloc ADD UNIQUE KEY (biz_tag))")
 	}
 	tag := t.Columns["biz_tag"]
 	if tag.Collation != "" && !strings.HasSuffix(tag.Collation, "_bin") {
@@ -98,6 +104,7 @@ func judgeTable(r *report, t sqlstore.TableFacts) {
 	default:
 		r.OK(check, "leaf_alloc has the keys that it should have, engine %s", t.Engine)
 	}
+	return len(wrong) == 0
 }
 
 // judgePrivileges returns whether the tags may be read.

@@ -51,7 +51,7 @@ func (p *Patient) servers(ctx context.Context, r *report) {
 		switch err := inspect.Reword(worker.ErrUnreachable, strings.Join(silent, "; ")); {
 		case p.Cfg.Snowflake.On:
 			r.Fail("zookeeper", err, look+"a daemon with a record starts without, a new one doesn't")
-		case p.Cfg.Segment.GuardRequired():
+		case p.Cfg.GuardRequired():
 			r.Fail("zookeeper", err, look+"--segment-guard is require, as always without --mysql: no segment is fetched without")
 		default:
 			r.Warn("zookeeper", err.Error(), look+"segments are fetched all the same, and nothing guards them where the database loses commits")

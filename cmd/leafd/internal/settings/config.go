@@ -71,18 +71,14 @@ type Segment struct {
 	PasswordFile string      // of MySQL's user; empty: MySQL has it
 	TLS          *tls.Config // of --mysql-tls-ca; nil: MySQL says what
 
-	Guard     string // prefer or require
-	Reserve   int64  // more steps in each segment, where Guard is require
-	Regressed string // move or refuse
+	Guard string // prefer or require
 }
 
-// GuardRequired tells that with ZooKeeper no segment is fetched without it. Of a table that is
-// this daemon's own it is always so: another daemon's has the same numbers, and only ZooKeeper
-// knows which of them were used.
-func (s Segment) GuardRequired() bool { return s.Guard == guardRequire || s.MySQL == "" }
-
-// RefuseRegressed tells that a table that went backwards is not moved forward.
-func (s Segment) RefuseRegressed() bool { return s.Regressed == regressedRefuse }
+// GuardRequired reports whether with ZooKeeper no segment is fetched without it. Where MySQL names several hosts it
+// is always so: one that takes over may lack commits, and only ZooKeeper knows which.
+func (c *Config) GuardRequired() bool {
+	return c.Segment.Guard == guardRequire || c.Store(false).Hosts() > 1
+}
 
 // Clock is when the clock is believed.
 type Clock struct {

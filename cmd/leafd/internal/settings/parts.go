@@ -42,7 +42,7 @@ func (c Config) ZKConfig(clk clock.Clock) zkreg.Config {
 		Clock:   clk,
 		Servers: c.ZooKeeper.Servers, Root: c.ZooKeeper.Root, ForeverPath: c.ZooKeeper.ForeverPath, SessionTimeout: c.ZooKeeper.SessionTimeout,
 		Auth: c.ZooKeeper.Auth, TLS: c.ZooKeeper.TLS, Node: c.Node, Address: c.Listen.Advertise, Layout: c.Snowflake.Layout,
-		Lease: c.ZooKeeper.Lease, Threshold: c.Clock.Threshold, Lead: c.Tuning.CeilingLead, Settle: c.Tuning.Settle,
+		Lease: c.ZooKeeper.Lease, Threshold: c.Clock.Threshold, Lead: c.Tuning.CeilingLead,
 	}
 }
 

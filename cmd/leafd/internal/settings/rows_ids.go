@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -116,11 +115,8 @@ func snowflakeSettings() []Setting {
 	}
 }
 
-// Words of segment-guard and segment-regressed.
-const (
-	guardPrefer, guardRequire      = "prefer", "require"
-	regressedMove, regressedRefuse = "move", "refuse"
-)
+// Words of segment-guard.
+const guardPrefer, guardRequire = "prefer", "require"
 
 func segmentSettings() []Setting {
 	return []Setting{
@@ -128,7 +124,9 @@ func segmentSettings() []Setting {
 			Name: "mysql", Group: "Segment IDs", Kind: kindText, Secret: true, Live: true,
 			to:    func(c *Config) any { return &c.Segment.MySQL },
 			Usage: "DSN of the MySQL or MariaDB server, user:password@tcp(host:port)/database; empty: SQLite in data-dir",
-			More: "Daemons that serve the same tags share one database. The password is better kept out of it, in\n" +
+			More: "Daemons that serve the same tags share one database; with zk and without mysql only snowflake IDs are\n" +
+				"served. tcp(db1:3306,db2:3306) names replicas of each other: the first that can be written is used.\n" +
+				"That takes zk, and makes segment-guard require. The password is better kept out of it, in\n" +
 				"mysql-password-file: every user of the machine can read the command line, and perhaps this file.\n" +
 				"A reload takes another user, password or parameters; another database needs a restart. Of the\n" +
 				"parameters, tls=true encrypts and has the machine's certificates sign the server's, tls=skip-verify\n" +
@@ -152,20 +150,7 @@ func segmentSettings() []Setting {
 			Usage: "with zk, whether ranges are fetched while ZooKeeper is away: prefer does, require does not",
 			More: "ZooKeeper keeps how far each tag was issued, so that a database that lost commits, was restored or\n" +
 				"split in two repeats no ID. While it is away, prefer relies on the database and on what this daemon\n" +
-				"has seen; require serves only what is in memory. Without mysql each daemon has a table of its own, and\n" +
-				"it is always require.",
-		},
-		{
-			Name: "segment-reserve", Kind: KindNumber, Def: "0", bounds: numbers(0, segment.MaxReserve),
-			to:    func(c *Config) any { return &c.Segment.Reserve },
-			Usage: "with segment-guard require, how many more steps each segment has, 0 to 100 (default 0)",
-			More:  "So much longer a tag lasts without ZooKeeper; a crash burns as much more.",
-		},
-		{
-			Name: "segment-regressed", Kind: kindText, Def: regressedMove, Words: []string{regressedMove, regressedRefuse},
-			to:    func(c *Config) any { return &c.Segment.Regressed },
-			Usage: "with zk, what becomes of a table that went backwards: move forward, or refuse its segments",
-			More:  "refuse is for a table that a Java Leaf shares: what that issued since, only a person can find out.",
+				"has used; require serves only what is in memory. With several hosts in mysql it is always require.",
 		},
 		{
 			Name: "max-range", Kind: KindNumber, Def: "100000", bounds: numbers(1, 1_000_000), Live: true,

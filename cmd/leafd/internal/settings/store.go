@@ -59,8 +59,15 @@ func (c *Config) Unguarded() []sqlstore.Weakness {
 	}}
 }
 
-// checkStore checks the DSN. A server that is down is no bad setting.
+// checkStore checks the DSN. A server that is down is no bad setting. A cluster's segments need a database: the SQLite
+// file of one daemon knows nothing of the others' ranges.
 func (c *Config) checkStore(v *Values) {
+	if cluster := len(c.ZooKeeper.Servers) > 0; cluster && c.Segment.On && c.Segment.MySQL == "" {
+		if !c.Snowflake.On {
+			v.refuse("modes", "want mysql with zk: the segments of a cluster are in a database that its daemons share")
+		}
+		c.Segment.On = false
+	}
 	c.Segment.PasswordFile = v.Text("mysql-password-file")
 	for _, name := range []string{"mysql-password-file", "mysql-tls-ca"} {
 		if v.Text(name) != "" && c.Segment.MySQL == "" {
@@ -86,5 +93,14 @@ func (c *Config) checkStore(v *Values) {
 	}
 	if err := c.Store(false).Check(); err != nil {
 		v.refuse("mysql", err.Error())
+		return
+	}
+	if c.Store(false).Hosts() > 1 {
+		switch {
+		case v.good("zk") && len(c.ZooKeeper.Servers) == 0:
+			v.refuse("mysql", "want zk with several hosts: nothing else knows what a host that takes over lacks")
+		case v.given("segment-guard") && c.Segment.Guard == guardPrefer:
+			v.refuse("segment-guard", "want require with several hosts in mysql, or none")
+		}
 	}
 }

@@ -16,7 +16,6 @@ type Tuning struct {
 	PeerInterval   time.Duration // worker.Config's
 	Settle         time.Duration // worker.Config's and zkreg.Config's
 	SegmentWait    time.Duration // segment.Config's Wait
-	SegmentRefresh time.Duration // segment.Config's Refresh
 	ReadTimeout    time.Duration // server.Config's
 	MaxInflight    int           // server.Config's
 	QueueWait      time.Duration // server.Config's

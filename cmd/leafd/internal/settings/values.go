@@ -127,6 +127,12 @@ func (vs *Values) good(names ...string) bool {
 	return true
 }
 
+// given reports whether a setting is taken, and was set anywhere.
+func (vs *Values) given(name string) bool {
+	v := vs.Find(name)
+	return v != nil && v.source != FromDefault
+}
+
 // together refuses one of two settings that has a value where the other has none.
 func (vs *Values) together(one, other string) (ok bool) {
 	for _, pair := range [][2]string{{one, other}, {other, one}} {

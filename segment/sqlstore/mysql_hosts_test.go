@@ -1,0 +1,150 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/test/mariadbtest"
+	"github.com/leafd/leafd/test/storetest"
+)
+
+// twoHosts returns two servers, the first with a table, and the DSN that names both.
+func twoHosts(t *testing.T, more ...string) (hosts [2]*mariadbtest.Server, dbs [2]*sql.DB, dsn string) {
+	t.Helper()
+	for i := range hosts {
+		hosts[i] = mariadbtest.Start(t, append(more, fmt.Sprintf("--server-id=%d", i+1))...)
+		execSQL(t, hosts[i].DB(t, ""), "CREATE DATABASE leaf")
+		dbs[i] = hosts[i].DB(t, "leaf")
+	}
+	makeTable(t, dbs[0])
+	return hosts, dbs, "root@tcp(" + hosts[0].Addr() + "," + hosts[1].Addr() + ")/leaf"
+}
+
+// makeTable makes our table in the database of db.
+func makeTable(t *testing.T, db *sql.DB) {
+	t.Helper()
+	script, err := os.ReadFile(ourScript)
+	require.NoError(t, err)
+	execSQL(t, db, strings.Replace(string(script), "CREATE DATABASE IF NOT EXISTS leaf;", "", 1))
+}
+
+// switched fetches until a fetch succeeds, which has to take two seconds at most, and returns its server.
+func switched(t *testing.T, store *sqlstore.Store) (row segment.Row, server string) {
+	t.Helper()
+	begin := time.Now()
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond) // shorter than a host may take
+		defer cancel()
+		tx, err := store.Begin(ctx, []string{"leaf-segment-test"})
+		if err != nil {
+			return false
+		}
+		defer tx.Rollback(ctx)
+		row, server = tx.Rows()[0], tx.Server()
+		err = tx.Move(ctx, []segment.Move{{Tag: row.Tag, From: row.MaxID, To: row.MaxID + 10}})
+		return err == nil && tx.Commit(ctx) == nil
+	}, patience, 10*time.Millisecond)
+	require.Less(t, time.Since(begin), 2*time.Second)
+	return row, server
+}
+
+// TestMySQLHosts: of two masters, here not of each other, that is used which can be written; a dead or a frozen one costs its
+// time-out once, and not each connection.
+func TestMySQLHosts(t *testing.T) {
+	hosts, dbs, dsn := twoHosts(t)
+	makeTable(t, dbs[1])
+	execSQL(t, dbs[1], "UPDATE leaf_alloc SET max_id = 700; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('of-the-second', 1, 1)")
+	store := openMySQL(t, dsn)
+	row, first := switched(t, store)
+	require.EqualValues(t, 1, row.MaxID)
+
+	execSQL(t, dbs[0], "SET GLOBAL read_only = 1")
+	_, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
+	require.ErrorIs(t, err, segment.ErrReadOnly, "the connection that was there")
+	row, second := switched(t, store)
+	require.EqualValues(t, 700, row.MaxID)
+	require.NotEqual(t, first, second)
+	rows, err := store.Page(within(t, patience), "", "of-the-second", 10)
+	require.NoError(t, err)
+	require.Len(t, rows, 1, "lists come from there, too")
+	rows, err = store.Find(within(t, patience), []string{"of-the-second"})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+
+	execSQL(t, dbs[1], "SET GLOBAL read_only = 1")
+	for range 2 {
+		_, err = storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
+		require.ErrorIs(t, err, segment.ErrReadOnly)
+		require.ErrorIs(t, err, segment.ErrStore)
+		require.ErrorContains(t, err, hosts[0].Addr()+","+hosts[1].Addr())
+	}
+	execSQL(t, dbs[0], "SET GLOBAL read_only = 0")
+	row, back := switched(t, store)
+	require.Equal(t, first, back)
+	require.EqualValues(t, 11, row.MaxID)
+
+	execSQL(t, dbs[1], "SET GLOBAL read_only = 0")
+	hosts[0].Pause(t)
+	fresh := openMySQL(t, dsn)
+	_, now := switched(t, fresh) // a first connection, to a host that is frozen
+	require.Equal(t, second, now)
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			tx, err := fresh.Begin(within(t, patience), []string{"of-the-second", "leaf-segment-test"})
+			if err != nil {
+				t.Errorf("begin: %v", err)
+				return
+			}
+			tx.Rollback(t.Context())
+		})
+	}
+	wg.Wait()
+	require.Less(t, time.Since(begin), 900*time.Millisecond, "the first host isn't asked again")
+	hosts[0].Resume(t)
+	hosts[0].Kill(t)
+	_, now = switched(t, openMySQL(t, dsn))
+	require.Equal(t, second, now)
+}
+
+// TestMySQLPromotedReplica: the primary dies, and a replica that lacks its last commits takes its place. The row tells by its
+// server.
+func TestMySQLPromotedReplica(t *testing.T) {
+	hosts, dbs, dsn := twoHosts(t, "--log-bin", "--binlog-format=ROW")
+	if hosts[0].MySQL() {
+		return // its replication is set up by other words
+	}
+	_, port, _ := strings.Cut(hosts[0].Addr(), ":")
+	execSQL(t, dbs[1], "SET GLOBAL read_only = 1; DROP DATABASE leaf; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = "+port+", MASTER_USER = 'root'; START SLAVE")
+	store := openMySQL(t, dsn)
+	row, primary := switched(t, store)
+	require.EqualValues(t, 1, row.MaxID)
+	replica := hosts[1].DB(t, "leaf")
+	require.Eventually(t, func() bool {
+		var maxID int64
+		err := replica.QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'").Scan(&maxID)
+		return err == nil && maxID == 11
+	}, patience, 10*time.Millisecond)
+	execSQL(t, replica, "STOP SLAVE")
+	row, server := switched(t, store)
+	require.EqualValues(t, 11, row.MaxID)
+	require.Equal(t, primary, server)
+	hosts[0].Kill(t)
+	_, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
+	require.ErrorIs(t, err, segment.ErrStore, "the replica takes no writes")
+	execSQL(t, replica, "SET GLOBAL read_only = 0")
+	row, server = switched(t, store)
+	require.EqualValues(t, 11, row.MaxID, "the commit from 11 to 21 is lost here")
+	require.NotEqual(t, primary, server)
+}
