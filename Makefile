@@ -102,7 +102,7 @@ deps-bench: ## install what the benchmarks need and the machine lacks (wrk, redi
 	@scripts/deps.sh bench
 
 .PHONY: deps-spec
-deps-spec: ## install what the models are checked with and the machine lacks (spin, gcc)
+deps-spec: ## install what the model is checked with and the machine lacks (spin, gcc)
 	@scripts/deps.sh spec
 
 .PHONY: test
@@ -153,13 +153,15 @@ lint: ## go vet, golangci-lint with gofumpt
 fmt: ## rewrite the sources as the linter wants them formatted
 	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd test/bench && "$$linter" fmt && cd ../../client && "$$linter" fmt
 
-.PHONY: spec
-spec: deps-spec ## check the models of spec/, each rule and what goes wrong without it, 3 minutes
-	spec/run.sh check
+.PHONY: prove prove-results
+prove: ## prove spec/'s rules of worker IDs, slices and segments with z3 (Python's package), each rule taken out once, 2 minutes
+	spec/prove.sh $(ARGS)
+prove-results: ## the same, and spec/results.txt and decide.txt, which a test compares with worker.Decide
+	spec/prove.sh results
 
-.PHONY: spec-full
-spec-full: deps-spec ## check them with larger bounds, too
-	spec/run.sh check spec/runs.tsv spec/full.tsv
+.PHONY: spec
+spec: deps-spec ## check what the proof takes as given of a data directory: the model of spec/, and what goes wrong without each rule
+	spec/run.sh check
 
 .PHONY: fuzz
 fuzz: ## every fuzz target, FUZZTIME (10s) each; FUZZ=Accept for those with that in their name

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the programs that tests, models and benchmarks run and the machine lacks:
+# Installs the programs that tests, the model and benchmarks run and the machine lacks:
 #
 #   deps.sh test|long|race|spec|bench|java...
 #
@@ -10,7 +10,7 @@
 #          its shell and its load, what reads the packages, and what
 #          gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
-#   spec   spin, which checks the models, and the C compiler that it needs
+#   spec   spin, which checks the model of spec, and the C compiler that it needs
 #   bench  wrk, which makes the load; redis-server, to compare with
 #   java   Maven and a JDK, which build the Java client; MariaDB, for its tests
 #

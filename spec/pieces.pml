@@ -1,7 +1,7 @@
 /*
- * The holder of a worker ID, and how far it has issued: its four rules, with a ZooKeeper that
- * keeps its data. A worker ID is one entry, at one path, which is taken by a create or by a
- * conditional write. README.md says what is covered, and what each event is in leafd.
+ * What the proof of worker IDs takes as given of a data directory: the two slots of its file,
+ * copies that look like their original, files that are put back. ZooKeeper keeps its data, and
+ * a worker ID is one entry, which is taken by a conditional write.
  *
  *   below-the-limit  An instance issues only times t with floor <= t < limit, both acknowledged by ZooKeeper
  *      in one conditional write of the worker ID's one path.
@@ -34,12 +34,8 @@
  * takes that from all other processes, and a lost answer from the writer too.
  */
 
-#ifndef IDS
-#define IDS 1  /* worker IDs, 1 or 2; the moment is one of worker ID 0 */
-#endif
-#ifndef DIRS
-#define DIRS 2 /* data directories, 2 or 3 */
-#endif
+#define IDS 1  /* worker IDs */
+#define DIRS 2 /* data directories */
 
 #define NONE   IDS  /* no worker ID */
 #define NO_DAEMON DIRS /* no daemon */
@@ -53,9 +49,6 @@ typedef Entry {
   bit limit;
   bit ceiling;
   bit released;
-#ifdef M_STOPPED
-  bit stopped           /* its holder's last write was that of a clean stop */
-#endif
 }
 Entry entry[IDS + 1]; /* the last one, of NONE, stays empty */
 
@@ -69,11 +62,9 @@ typedef Record {
   unsigned current : 3; /* the life that may have written since */
   bit claim;            /* it was claimed, and never confirmed */
   bit released;
-  bit elsewhere;        /* it names another home than the one where it lies */
 #ifdef BACKUP
   bit restored;         /* it is of another life than the lock */
 #endif
-  bit gone              /* the operator's word: it will never start again */
 }
 Record record[DIRS];
 
@@ -108,20 +99,6 @@ bit copied;
 unsigned twins : 3;     /* the directories that are copies of each other, 0 and 1 or none */
 bit lost;
 
-#ifdef LATE
-/* A write that a dead session has left in the network. */
-typedef Late {
-  bit sent;
-  unsigned number : 2 = NONE;
-  bit mine;             /* the directory is still the instance that sent it */
-  unsigned owner : 3;
-  bit floor;
-  bit limit;
-  bit ceiling;
-  bit released
-}
-Late late[DIRS];
-#endif
 
 #define me _pid /* the daemon, and its directory */
 #define P process[me]
@@ -130,28 +107,15 @@ Late late[DIRS];
 #define MAX(a, b) ((a) | (b))
 #define SAME(d) ((twins >> (d) & 1) -> twins : (1 << (d)))
 #define HOLDS(d, n) (entry[n].holders >> (d) & 1)
-#if IDS == 1
 #define EACH_ID(event) event(0)
 #define HOLDS_ANY(d) HOLDS(d, 0)
-#else
-#define EACH_ID(event) event(0) event(1)
-#define HOLDS_ANY(d) (HOLDS(d, 0) || HOLDS(d, 1))
-#endif
 
 /* An event for each limit that a clock may lead to, and for an answer that comes, or is
-   lost, or a write that is taken later, if at all. */
+   lost. */
 #define ANSWERED 0
 #define UNANSWERED 1
-#define DELAYED 2
-#ifdef LATE
-#define EACH_OUTCOME(event) event(ANSWERED) event(UNANSWERED) event(DELAYED)
-#define EACH_WRITE(event) event(0, ANSWERED) event(1, ANSWERED) event(0, UNANSWERED) event(1, UNANSWERED) event(0, DELAYED) event(1, DELAYED)
-#define MAY_SEND(outcome) (outcome != DELAYED || !late[me].sent)
-#else
 #define EACH_OUTCOME(event) event(ANSWERED) event(UNANSWERED)
 #define EACH_WRITE(event) event(0, ANSWERED) event(1, ANSWERED) event(0, UNANSWERED) event(1, UNANSWERED)
-#define MAY_SEND(outcome) true
-#endif
 
 /* Scratch, 0 between events. */
 byte i, j, x;
@@ -180,9 +144,6 @@ inline tidy() {
     fi;
     if
     :: HOLDS_ANY(i)
-#ifdef LATE
-    :: !HOLDS_ANY(i) && late[i].sent && late[i].mine
-#endif
     :: else -> record[i].acked = 0; record[i].current = 0
     fi;
     rename(record[i].acked);
@@ -202,12 +163,6 @@ inline tidy() {
       :: else
       fi
     }
-#ifdef LATE
-    if
-    :: late[i].mine -> rename(late[i].owner)
-    :: else -> late[i].owner = 0
-    fi;
-#endif
     overflow = x >= FRESH; assert(!overflow)
   }
   i = 0; j = 0; x = 0; names = 0
@@ -221,40 +176,15 @@ inline written(id, by) {
     :: j != by && process[j].number == id -> process[j].current = 0
     :: else
     fi;
-#ifdef LATE
-    if
-    :: late[j].number == id -> no_late(j)
-    :: else
-    fi
-#endif
   }
   j = 0
 }
 
-inline no_late(d) {
-#ifdef LATE
-  late[d].sent = 0; late[d].number = NONE; late[d].mine = 0; late[d].owner = 0; late[d].floor = 0; late[d].limit = 0; late[d].ceiling = 0; late[d].released = 0
-#else
-  skip
-#endif
-}
-
 /* Daemon me has sent what is to stand in the entry of its worker ID. */
 inline send(new_limit, new_ceiling, outcome) {
-  if
-#ifdef LATE
-  :: outcome == DELAYED ->
-     late[me].sent = 1; late[me].number = P.number; late[me].mine = 1; late[me].owner = R.current;
-     late[me].floor = P.floor; late[me].limit = new_limit; late[me].ceiling = new_ceiling; late[me].released = (P.phase == RELEASING)
-#endif
-  :: outcome != DELAYED ->
-     E.holders = SAME(me); E.owner = R.current; E.floor = P.floor; E.limit = new_limit; E.ceiling = new_ceiling;
-     E.released = (P.phase == RELEASING);
-#ifdef M_STOPPED
-     E.stopped = 0;
-#endif
-     written(P.number, me)
-  fi
+  E.holders = SAME(me); E.owner = R.current; E.floor = P.floor; E.limit = new_limit; E.ceiling = new_ceiling;
+  E.released = (P.phase == RELEASING);
+  written(P.number, me)
 }
 
 inline end_process(d) {
@@ -294,9 +224,6 @@ inline new_instance(d) {
   fi;
   for (j : 0 .. IDS - 1) { entry[j].holders = entry[j].holders & ~(1 << d) }
   j = 0;
-#ifdef LATE
-  late[d].mine = 0;
-#endif
 #if defined(SLOTS) || defined(BACKUP)
   kept[d] = 0; since[d] = 0; older[d].number = NONE; older[d].floor = 0; older[d].limit = 0; older[d].ceiling = 0;
   older[d].acked = 0; older[d].current = 0; older[d].claim = 0; older[d].released = 0;
@@ -305,21 +232,17 @@ inline new_instance(d) {
   record[d].restored = 0;
 #endif
   record[d].number = NONE; record[d].floor = 0; record[d].limit = 0; record[d].ceiling = 0;
-  record[d].acked = 0; record[d].current = 0; record[d].claim = 0; record[d].released = 0; record[d].elsewhere = 0
+  record[d].acked = 0; record[d].current = 0; record[d].claim = 0; record[d].released = 0
 }
 
 /* M_...: one rule taken out. */
-#if defined(COPY) && !defined(M_HOME)
-#define SEEN_FOREIGN R.elsewhere
-#elif defined(BACKUP) && !defined(M_RESTORED_OFFLINE) && !defined(M_RESTORED_RESUMES)
+#if   defined(BACKUP) && !defined(M_RESTORED_OFFLINE) && !defined(M_RESTORED_RESUMES)
 #define SEEN_FOREIGN R.restored
 #else
 #define SEEN_FOREIGN false
 #endif
-#define STARTS (P.phase == IDLE && !R.gone && !SEEN_FOREIGN)
-#ifdef M_RELEASED
-#define MAY_START_OFFLINE (!R.claim)
-#elif defined(M_RESTORED_RESUMES)
+#define STARTS (P.phase == IDLE && !SEEN_FOREIGN)
+#if   defined(M_RESTORED_RESUMES)
 #define MAY_START_OFFLINE (!R.claim && !R.released && !R.restored)
 #else
 #define MAY_START_OFFLINE (!R.claim && !R.released)
@@ -338,56 +261,17 @@ inline new_instance(d) {
 #else
 #define NEW_LIFE R.current = FRESH
 #endif
-#ifdef M_FILE_CEILING
-#define FILE_CEILING 0
-#else
 #define FILE_CEILING R.ceiling
-#endif
 #ifdef M_ENTRY_CEILING
 #define ENTRY_CEILING 0
 #else
 #define ENTRY_CEILING E.ceiling
 #endif
-#ifdef M_FLOOR
-#define FLOOR 0
-#else
 #define FLOOR P.floor
-#endif
-#ifdef M_LIMIT
-#define BELOW_LIMIT true
-#else
 #define BELOW_LIMIT P.limit
-#endif
-#ifdef M_CEILING
-#define BELOW_CEILING true
-#else
 #define BELOW_CEILING R.ceiling
-#endif
-#ifdef M_LIMIT_LOWERED
-#define LOWEST_LIMIT P.floor
-#else
 #define LOWEST_LIMIT MAX(P.limit, E.limit)
-#endif
-#ifdef M_FLOOR_NOT_FILED
-#define FILE_FLOOR skip
-#else
 #define FILE_FLOOR R.floor = P.floor
-#endif
-#ifdef M_TAKE
-#define MAY_CLAIM true
-#else
-#define MAY_CLAIM P.current
-#endif
-#ifdef M_PROMOTE
-#define MAY_PROMOTE true
-#else
-#define MAY_PROMOTE P.current
-#endif
-#ifdef M_REPORT
-#define MAY_REPORT true
-#else
-#define MAY_REPORT P.current
-#endif
 
 /* What is taken for granted of a copy that looks like its original:
    ONLINE     neither starts without ZooKeeper;
@@ -412,8 +296,7 @@ inline new_instance(d) {
 #endif
 
 /* Elsewhere no directory may be taken for a copy. */
-#if defined(BLIND) || defined(M_HOME) || defined(SLOTS) || defined(M_RESTORED_OFFLINE) || defined(M_RESTORED_RESUMES) || defined(M_SAME_LIFE) \
-    || defined(LATE) && !defined(M_LATE_LIFE)
+#if defined(BLIND) || defined(M_HOME) || defined(SLOTS) || defined(M_RESTORED_OFFLINE) || defined(M_RESTORED_RESUMES) || defined(M_SAME_LIFE)
 #define SET_ASIDE new_instance(me)
 #else
 #define SET_ASIDE lost = 1; assert(!lost)
@@ -442,14 +325,10 @@ inline new_instance(d) {
        printf("daemon %d starts, and reads worker ID %d, free, or with a limit (%d) that has passed by its clock, to claim it with floor %d\n", me, n, entry[n].limit, v); \
        WRITE_SLOT; BEGIN_LIFE; NAME_LIFE; \
        P.phase = ENROLL; P.number = n; P.floor = v; P.limit = v; P.current = 1; tidy() }
-#ifdef M_FLOOR_NOW
-#define READ_OTHER(n) READ(n, 0) READ(n, 1)
-#else
 #define READ_OTHER(n) READ(n, FLOOR_ON(n))
-#endif
 
 #define CLAIM(outcome) \
-  :: d_step { P.phase == ENROLL && MAY_CLAIM && MAY_SEND(outcome) -> \
+  :: d_step { P.phase == ENROLL && P.current -> \
        printf("daemon %d claims worker ID %d: [%d,%d)", me, P.number, P.floor, P.floor); \
        if \
        :: R.current == 0 -> R.current = FRESH \
@@ -463,13 +342,12 @@ inline new_instance(d) {
           R.number = P.number; FILE_FLOOR; R.limit = P.floor; R.claim = 1; R.released = 0; R.acked = R.current; \
           R.ceiling = MAX(R.ceiling, P.floor) \
        :: outcome == UNANSWERED -> printf(", and the answer is lost\n"); end_process(me) \
-       :: outcome == DELAYED -> printf(", and is cut off before that is taken\n"); end_process(me) \
        fi; \
        tidy() }
 
 /* A claim that has settled becomes active; a resume prolongs the entry. */
 #define BEGIN(l, outcome) \
-  :: d_step { (P.phase == SETTLING && MAY_PROMOTE || P.phase == RESUME && P.current) && MAY_SEND(outcome) && l >= LOWEST_LIMIT -> \
+  :: d_step { (P.phase == SETTLING && P.current || P.phase == RESUME && P.current) && l >= LOWEST_LIMIT -> \
        P.next = MAX(FILE_CEILING, MAX(FLOOR, ENTRY_CEILING)); P.limit = l; \
        printf("daemon %d has worker ID %d: [%d,%d)", me, P.number, P.floor, l); \
        send(l, MAX(R.ceiling, P.next), outcome); \
@@ -478,18 +356,16 @@ inline new_instance(d) {
           WRITE_SLOT; RECORD_IS_OURS; P.phase = RUN; P.current = 1; \
           R.number = P.number; FILE_FLOOR; R.limit = l; R.claim = 0; R.released = 0; R.acked = R.current \
        :: outcome == UNANSWERED -> printf(", and the answer is lost\n"); end_process(me) \
-       :: outcome == DELAYED -> printf(", and is cut off before that is taken\n"); end_process(me) \
        fi; \
        tidy() }
 
 #define REPORT(l, outcome) \
-  :: d_step { P.phase == RUN && MAY_REPORT && MAY_SEND(outcome) && l >= LOWEST_LIMIT -> \
+  :: d_step { P.phase == RUN && P.current && l >= LOWEST_LIMIT -> \
        printf("daemon %d reports worker ID %d: [%d,%d), ceiling %d", me, P.number, P.floor, l, MAX(R.ceiling, P.next)); \
        send(l, MAX(R.ceiling, P.next), outcome); \
        if \
        :: outcome == ANSWERED -> printf("\n"); P.limit = l \
        :: outcome == UNANSWERED -> printf(", and the answer is lost\n"); P.current = 0 \
-       :: outcome == DELAYED -> printf(", and is cut off before that is taken\n"); P.current = 0 \
        fi; \
        tidy() }
 
@@ -498,7 +374,7 @@ end:
   do
   /* Starts. */
 #if (defined(COPY) || defined(BACKUP)) && !defined(M_HOME) && !defined(M_RESTORED_OFFLINE) && !defined(M_RESTORED_RESUMES)
-  :: d_step { P.phase == IDLE && !R.gone && SEEN_FOREIGN ->
+  :: d_step { P.phase == IDLE && SEEN_FOREIGN ->
        printf("daemon %d starts, and finds a record of another home, or of another life than its lock's: its directory is set aside\n", me);
        new_instance(me); tidy() }
 #endif
@@ -546,26 +422,11 @@ end:
        printf("daemon %d issues a later time\n", me);
        P.next = 1 }
   EACH_WRITE(REPORT)
-#ifdef M_LIMIT_FILED
-  :: d_step { P.phase == RUN && !R.limit ->
-       printf("daemon %d files limit 1, and its report never arrives\n", me);
-       R.limit = 1 }
-#endif
-#ifdef M_LIMIT_SENT
-  :: d_step { P.phase == RUN && !P.limit ->
-       printf("daemon %d sends limit 1, and goes by it before the answer\n", me);
-       P.limit = 1 }
-#endif
   :: d_step { P.phase == RUN && R.limit != P.limit ->
        printf("daemon %d files its piece [%d,%d)\n", me, P.floor, P.limit);
        WRITE_SLOT; R.limit = P.limit }
 
   /* Reads again: after a lost answer, a conflict, or a start without ZooKeeper. */
-#ifdef M_READ_ANY
-  :: d_step { P.phase == RUN && !P.current ->
-       printf("daemon %d reads the version of entry %d again, and not what stands there\n", me, P.number);
-       P.current = 1 }
-#endif
   :: d_step { P.phase == RUN && !P.current && OWN && KNOWN(P.number) && !E.released ->
        printf("daemon %d reads its entry again: [%d,%d)\n", me, E.floor, E.limit);
        WRITE_SLOT; R.acked = E.owner;
@@ -588,16 +449,11 @@ end:
   :: d_step { P.phase == RUN && P.current ->
        printf("daemon %d stops, ceiling %d in its file and its entry\n", me, MAX(P.next, R.floor));
        WRITE_SLOT; R.ceiling = MAX(P.next, R.floor); send(LOWEST_LIMIT, R.ceiling, ANSWERED);
-#ifdef M_STOPPED
-       E.stopped = 1;
-#endif
        end_process(me); tidy() }
   :: d_step { P.phase == RUN ->
        printf("daemon %d stops with --release-on-stop, its file is marked\n", me);
        WRITE_SLOT; R.ceiling = P.next;
-#ifndef M_RELEASE_ORDER
        R.released = 1;
-#endif
 #if defined(SLOTS) && !defined(M_RELEASE_ONE_SLOT)
        keep(me);
 #endif
@@ -605,21 +461,10 @@ end:
   :: d_step { P.phase == RELEASING && P.current ->
        printf("daemon %d releases worker ID %d, limit %d\n", me, P.number, P.next);
        send(P.next, P.next, ANSWERED); end_process(me); tidy() }
-#ifdef LATE
-  :: d_step { P.phase == RELEASING && P.current && MAY_SEND(DELAYED) ->
-       printf("daemon %d releases worker ID %d, limit %d, and is cut off before that is taken\n", me, P.number, P.next);
-       send(P.next, P.next, DELAYED); end_process(me); tidy() }
-  :: d_step { late[me].sent ->
-       printf("what daemon %d sent is taken late: worker ID %d, [%d,%d)\n", me, late[me].number, late[me].floor, late[me].limit);
-       i = late[me].number;
-       entry[i].holders = late[me].mine << me; entry[i].owner = late[me].owner;
-       entry[i].floor = late[me].floor; entry[i].limit = late[me].limit; entry[i].ceiling = late[me].ceiling; entry[i].released = late[me].released;
-       written(i, NO_DAEMON); tidy() }
-#endif
   :: d_step { P.phase != IDLE && MAY_END ->
        printf("daemon %d crashes\n", me);
        end_process(me) }
-  :: d_step { P.phase == IDLE && !R.gone && R.number != NONE ->
+  :: d_step { P.phase == IDLE && R.number != NONE ->
        printf("directory %d is lost, an empty one in its place\n", me);
        new_instance(me); tidy() }
 #ifdef SLOTS
@@ -652,53 +497,9 @@ end:
        new_instance(other);
        record[other].number = R.number; record[other].floor = R.floor; record[other].limit = R.limit; record[other].ceiling = R.ceiling;
        record[other].acked = R.acked; record[other].current = R.current; record[other].claim = R.claim; record[other].released = R.released;
-#ifdef COPY
-       record[other].elsewhere = 1;
-#endif
        for (j : 0 .. IDS - 1) { entry[j].holders = (HOLDS(me, j) -> entry[j].holders | 1 << other : entry[j].holders) }
        copied = 1; twins = 3; tidy() }
 #endif
   od
 }
 
-#ifdef OPERATOR
-#define RELEASE(n) \
-  :: d_step { (true) -> \
-       printf("operator: worker release %d\n", n); \
-       RELEASED_LIMIT(n); entry[n].released = 1; written(n, NO_DAEMON) }
-#ifdef M_STOPPED
-#define RELEASED_LIMIT(n) entry[n].limit = (entry[n].stopped -> entry[n].ceiling : entry[n].limit)
-#else
-#define RELEASED_LIMIT(n) skip
-#endif
-
-/* The operator is right: all processes of the instance are dead, none of its directories
-   will start again, and ZooKeeper's now, with what is added, lies beyond all that they
-   issued and filed. */
-#define FORCE(n, l) \
-  :: d_step { l >= entry[n].ceiling && l >= ENOUGH(n) && DEAD(n, 0) && DEAD(n, 1) && DEAD(n, DIRS - 1) -> \
-       printf("operator: worker release --force %d, limit %d\n", n, l); \
-       entry[n].limit = l; entry[n].ceiling = l; entry[n].released = 1; written(n, NO_DAEMON); \
-       GONE(n, 0); GONE(n, 1); GONE(n, DIRS - 1) }
-#define DEAD(n, d) (!HOLDS(d, n) || process[d].phase == IDLE)
-#ifdef M_FORCE_CEILING
-#define ENOUGH(n) 0
-#else
-#define ENOUGH(n) ((n == 0 && issued) || FILED(n, 0) || FILED(n, 1) || FILED(n, DIRS - 1))
-#define FILED(n, d) (HOLDS(d, n) && record[d].ceiling)
-#endif
-#ifdef M_FORCE_RETURNS
-#define GONE(n, d) skip
-#else
-#define GONE(n, d) record[d].gone = record[d].gone | HOLDS(d, n)
-#endif
-#define FORCES(n) FORCE(n, 0) FORCE(n, 1)
-
-active proctype operator() {
-end:
-  do
-  EACH_ID(RELEASE)
-  EACH_ID(FORCES)
-  od
-}
-#endif

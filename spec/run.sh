@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Checks the models of this directory with spin, exhaustively within their bounds:
+# Checks the model of this directory with spin, exhaustively within their bounds:
 #
 #   run.sh check [TABLE...]   each run of the tables (runs.tsv), as many at once as there are CPUs
 #   run.sh show MODEL NAME    one run, and its counterexample step by step
-#   run.sh table              each run of runs.tsv, and results.txt again
 #
 # A line of a table is a run; its columns are separated by single tabs, and "-" is an
 # empty one:
@@ -84,7 +83,7 @@ judge() {
   fi
 }
 
-# one WORK LINE: a row on standard output and in WORK/rows; WORK/failed is left where
+# one WORK LINE: a row on standard output; WORK/failed is left where
 # the result isn't the expected one.
 one() {
   local dir result states seconds mark=
@@ -99,7 +98,6 @@ one() {
     touch "$1/failed"
   fi
   printf '%-9s %-22s %-8s %10s states %6s s  %s%s\n' "$model" "$name" "$result" "${states:-0}" "${seconds:-0.0}" "$rule" "$mark"
-  printf '%s\t%s\t%s\t%s\n' "$model" "$name" "${states:-0}" "${seconds:-0.0}" >>"$1/rows"
   if [[ "$result" == holds ]]; then events "$dir" >"$1/$model.$name.events"; fi
   rm -rf "$dir"
 }
@@ -117,17 +115,6 @@ check() {
     touch "$work/failed"
   fi
   if [[ -e "$work/failed" ]]; then exit 1; fi
-}
-
-# results WORK: results.txt again, a line a run in the order of runs.tsv; seconds are CPU time of
-# the search alone.
-results() {
-  local line states seconds
-  while read -r line; do
-    read_line "$line"
-    IFS=$'\t' read -r _ _ states seconds < <(grep -P "^$model\t$name\t" "$1/rows")
-    printf '%-8s %-17s %-8s %9s states %5s s  %s\n' "$model" "$name" "$expected" "$states" "$seconds" "$rule"
-  done < <(lines "$here/runs.tsv") >"$here/results.txt"
 }
 
 usage() {
@@ -160,10 +147,6 @@ case "$command" in
       echo
       (cd "$work/show" && spin "${options[@]}" -t -T -B "$model.pml") | grep -v '^spin: '
     fi
-    ;;
-  table)
-    check "$work" "$here/runs.tsv"
-    results "$work"
     ;;
   *) usage ;;
 esac

@@ -1,6 +1,7 @@
 package house
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -21,6 +22,7 @@ const (
 	mutantsFile = "test/chaos/mutants/mutants.go"
 	modelsFile  = "spec/runs.tsv"
 	exploreFile = "worker/explore_rules_test.go"
+	provedFile  = "spec/rules.tsv"
 )
 
 var (
@@ -30,6 +32,10 @@ var (
 	testNamed   = regexp.MustCompile("`(Test\\w+)`")
 	testMade    = regexp.MustCompile(`^func (Test\w+)\(`)
 	breaksNamed = regexp.MustCompile(`(mutant|model)s? (\*[^;]+\*)`)
+	// A rule of provedFile: of sections 3 and 6 the table's, with "?" not yet there; with "-" not in the proof.
+	provedRule  = regexp.MustCompile(`(?m)^([0-9a-z]+|-)(\??)\t([a-z-]+)(\t.*)?$`)
+	provedRooms = regexp.MustCompile(`^(worker|zkreg|cache|segment)/`)
+	provedNamed = regexp.MustCompile(`\bproof(?: of ([a-z-]+))?`)
 	// numbered is a rule by package, letter and number, which says nothing to its reader.
 	numbered = regexp.MustCompile(`\b[a-z]+\.[A-Z]\d+\b`)
 )
@@ -69,7 +75,10 @@ func wrongRules(t *testing.T, tree fs.FS) (wrong []string) {
 			}
 		}
 	}
-	rows := map[string]bool{}
+	rows, proved := map[string]bool{}, map[string]string{}
+	for _, m := range provedRule.FindAllStringSubmatch(files[provedFile], -1) {
+		proved[m[3]] = m[1]
+	}
 	for line := range strings.Lines(files[rulesPage]) {
 		row := ruleRow.FindStringSubmatch(strings.TrimSpace(line))
 		if row == nil {
@@ -95,6 +104,20 @@ func wrongRules(t *testing.T, tree fs.FS) (wrong []string) {
 				say("%s is not taken out in %s", name, exploreFile)
 			}
 		}
+		section, listed := proved[name]
+		by := provedNamed.FindStringSubmatch(without)
+		if by != nil {
+			breaks++
+			if of := proved[cmp.Or(by[1], name)]; of == "" || of == "-" {
+				say("%s names the proof, and is no rule of %s", name, provedFile)
+			}
+		}
+		switch {
+		case provedRooms.MatchString(file) && !listed:
+			say("%s is kept in %s, and not in %s", name, file, provedFile)
+		case by == nil && listed && section != "-":
+			say("%s is in %s, and the table doesn't name the proof", name, provedFile)
+		}
 		for _, m := range breaksNamed.FindAllStringSubmatch(without, -1) {
 			for _, one := range strings.Split(strings.Trim(m[2], "*"), "*, *") {
 				breaks++
@@ -111,6 +134,14 @@ func wrongRules(t *testing.T, tree fs.FS) (wrong []string) {
 			say("%s has nothing that takes it out", name)
 		}
 	}
+	for _, m := range provedRule.FindAllStringSubmatch(files[provedFile], -1) {
+		switch section, later, name := m[1], m[2] != "", m[3]; {
+		case later && rows[name]:
+			say("%s is in the table: %s needs no ? there", name, provedFile)
+		case !later && !rows[name] && (section == "3" || section == "6" || section == "-"):
+			say("%s is in %s, and not in the table of %s", name, provedFile, rulesPage)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(defined)) {
 		if !rows[name] {
 			say("%s is defined in %s, and not in the table of %s", name, defined[name], rulesPage)
@@ -120,24 +151,30 @@ func wrongRules(t *testing.T, tree fs.FS) (wrong []string) {
 }
 
 func TestWrongRules(t *testing.T) {
-	const row = "| `two-words` | it holds | `a/a.go` | `TestA` | mutants *one*, *two*; model *m run*; exploration |\n"
+	const row = "| `two-words` | it holds | `a/a.go` | `TestA` | mutants *one*, *two*; model *m run*; proof; exploration |\n"
 	right := map[string]string{
 		"a/a.go": "package a\n\n//\ttwo-words  It holds.\nvar a int\n", "a/a_test.go": "package a\n\nfunc TestA(t *testing.T) {\n",
-		rulesPage: row, mutantsFile: `Name: "one", Name: "two"`, modelsFile: "m\trun\tall\n", exploreFile: `"two-words": `,
+		rulesPage: row, mutantsFile: `Name: "one", Name: "two"`, modelsFile: "m\trun\tall\n", exploreFile: `"two-words": `, provedFile: "3\ttwo-words\n6?\tother-words\n",
 	}
 	for name, c := range map[string]struct {
 		file, text string
 		says       []string
 	}{
-		"right":             {"b.md", "strings.X9 and a-label", nil},
-		"defined twice":     {"b/b.go", "package b\n\n//\ttwo-words  Again.\n", []string{"two-words is defined in a/a.go and in b/b.go", `two-words is in the table as kept in a/a.go, and defined in "b/b.go"`}},
-		"defined nowhere":   {"a/a.go", "package a\n", []string{`two-words is in the table as kept in a/a.go, and defined in ""`}},
-		"not in the table":  {"b/b.go", "package b\n\n//\tother-words  More.\n", []string{"other-words is defined in b/b.go, and not in the table of " + rulesPage}},
-		"no such test":      {"a/a_test.go", "package a\n", []string{"two-words names TestA, and there is no such test"}},
-		"no such mutant":    {mutantsFile, `Name: "one"`, []string{"two-words names the mutant two, and there is none"}},
-		"no such model":     {modelsFile, "m\truns\tall\n", []string{"two-words names the model m run, and there is none"}},
+		"right":            {"b.md", "strings.X9 and a-label", nil},
+		"defined twice":    {"b/b.go", "package b\n\n//\ttwo-words  Again.\n", []string{"two-words is defined in a/a.go and in b/b.go", `two-words is in the table as kept in a/a.go, and defined in "b/b.go"`}},
+		"defined nowhere":  {"a/a.go", "package a\n", []string{`two-words is in the table as kept in a/a.go, and defined in ""`}},
+		"not in the table": {"b/b.go", "package b\n\n//\tother-words  More.\n", []string{"other-words is defined in b/b.go, and not in the table of " + rulesPage}},
+		"no such test":     {"a/a_test.go", "package a\n", []string{"two-words names TestA, and there is no such test"}},
+		"no such mutant":   {mutantsFile, `Name: "one"`, []string{"two-words names the mutant two, and there is none"}},
+		"no such model":    {modelsFile, "m\truns\tall\n", []string{"two-words names the model m run, and there is none"}},
+		"not proved":       {provedFile, "6?\tother-words\n", []string{"two-words names the proof, and is no rule of " + provedFile}},
+		"proved elsewhere": {provedFile, "3\ttwo-words\n6\tother-words\n", []string{"other-words is in " + provedFile + ", and not in the table of " + rulesPage}},
+		"now in the table": {provedFile, "3?\ttwo-words\n", []string{"two-words is in the table: " + provedFile + " needs no ? there"}},
+		"proof not named": {
+			rulesPage, strings.Replace(row, "; proof", "", 1), []string{"two-words is in " + provedFile + ", and the table doesn't name the proof"},
+		},
 		"not explored":      {exploreFile, "", []string{"two-words is not taken out in " + exploreFile}},
-		"nothing breaks it": {rulesPage, "| `two-words` | it holds | `a/a.go` | none | - |\n", []string{"two-words has no test", "two-words has nothing that takes it out"}},
+		"nothing breaks it": {rulesPage, "| `two-words` | it holds | `a/a.go` | none | - |\n", []string{"two-words has no test", "two-words is in " + provedFile + ", and the table doesn't name the proof", "two-words has nothing that takes it out"}},
 		"a number":          {"b.md", "see a.X1", []string{"b.md speaks of a.X1, which is no name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
