@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the programs that tests, the model and benchmarks run and the machine lacks:
 #
-#   deps.sh test|long|race|spec|bench|java...
+#   deps.sh test|long|race|spec|prove|bench|java...
 #
 #   test   MariaDB's and ZooKeeper's servers, the Java runtime of the latter, and
 #          libfaketime, which gives it another time;
@@ -11,6 +11,7 @@
 #          gives each daemon of a chaos run a network
 #   race   a C compiler, which Go's race detector links with
 #   spec   spin, which checks the model of spec, and the C compiler that it needs
+#   prove  Python with venv, into which spec/prove.sh fetches z3
 #   bench  wrk, which makes the load; redis-server, to compare with
 #   java   Maven and a JDK, which build the Java client; MariaDB, for its tests
 #
@@ -76,6 +77,7 @@ for group; do
       need spin spin
       if ! command -v gcc >/dev/null; then need gcc gcc; packages+=(libc6-dev); fi
       ;;
+    prove) if ! python3 -c 'import ensurepip' 2>/dev/null; then missing+=(python3); packages+=(python3-venv); fi ;;
     bench)
       need wrk wrk
       need util-linux taskset
@@ -88,7 +90,7 @@ for group; do
       need mariadb-client-core my_print_defaults
       ;;
     *)
-      echo "usage: $0 test|long|race|spec|bench|java..." >&2
+      echo "usage: $0 test|long|race|spec|prove|bench|java..." >&2
       exit 2
       ;;
   esac

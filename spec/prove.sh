@@ -6,6 +6,7 @@ set -euo pipefail
 
 here=$(realpath "$(dirname "$0")")
 python=$(realpath -m "$here/../bin/tools/prove")
+"$here/../scripts/deps.sh" prove
 [[ -x "$python/bin/python" ]] || python3 -m venv "$python"
 "$python/bin/pip" install -q --disable-pip-version-check -r "$here/requirements.txt"
 if [[ "${1:-}" == install ]]; then exit; fi
