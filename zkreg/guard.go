@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
 
@@ -169,15 +167,10 @@ func (g *Guard) change(ctx context.Context, at segment.Opened, ops []any) error 
 
 // asked is err of a request about high marks: ErrGuardRefused where it is an answer, else ErrGuardAway.
 func asked(err error) error {
-	if isAnswer(err) {
+	if _, answered := zksession.Answered(err); answered {
 		return fmt.Errorf("%w: %w", segment.ErrGuardRefused, err)
 	}
 	return isAway(err)
-}
-
-// isAnswer tells that ZooKeeper has answered with err, in a code that go-zookeeper knows or not.
-func isAnswer(err error) bool {
-	return !errors.Is(err, worker.ErrUnreachable) || errors.Is(err, zk.ErrAPIError) || errors.Is(err, zk.ErrSessionMoved) || strings.Contains(err.Error(), "unknown error: -")
 }
 
 // isAway is err of a guard that can't be asked.

@@ -12,15 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// AboutNode lists the errors that a server gave about the node or the request.
-// All others are about the connection.
-func AboutNode(err error) bool {
-	return slices.ContainsFunc([]error{
-		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrNotEmpty, zk.ErrNoChildrenForEphemerals,
-		zk.ErrInvalidACL, zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrBadArguments, zk.ErrShortBuffer,
-	}, func(sentinel error) bool { return errors.Is(err, sentinel) })
-}
-
 // call is one request.
 type call struct {
 	name, path string
@@ -73,17 +64,18 @@ func (s *Session) unreachable(c call, cause error) error {
 	return fmt.Errorf("%w: %s: %w (servers %s)", s.cfg.Unreachable, c, cause, strings.Join(s.cfg.Servers, ","))
 }
 
-// explain returns an answer's error with what was asked, sorted into those about
-// the node and those about the connection.
+// explain returns a request's error with what was asked: no answer, or what the answer is in words.
 func (s *Session) explain(c call, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%v: %w (asked %v: look at the node's ACL, and at --zk-auth-file)", c, err, s.cfg.Auth)
-	case AboutNode(err):
-		return fmt.Errorf("%v: %w", c, err)
-	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrSessionMoved): // refused before it was done
+	case !isConnection(err):
+		told := &answerError{c.String(), wordsOf(err), []error{err, s.cfg.Refused}}
+		if errors.Is(err, zk.ErrNoAuth) {
+			told.words += fmt.Sprintf(" (asked %v: look at the node's ACL, and at --zk-auth-file)", s.cfg.Auth)
+		}
+		return told
+	case errors.Is(err, zk.ErrSessionExpired): // refused before it was done
 		err = fmt.Errorf("%w: %w", ErrOtherConnection, err)
 	case errors.Is(err, zk.ErrConnectionClosed):
 		if failure := s.Info().Failure; failure != nil {

@@ -18,6 +18,7 @@ type fake struct {
 	refuseAuth  atomic.Bool
 	connections atomic.Int64
 	requests    atomic.Int64 // unanswered
+	code        atomic.Int32 // that requests are answered with; 0: they are not
 }
 
 // newFake returns a server that is gone with the test.
@@ -118,6 +119,10 @@ func (f *fake) serve(conn net.Conn) {
 			}
 			_, _ = conn.Write(answer(xid, 0))
 		default:
+			if code := f.code.Load(); code != 0 {
+				_, _ = conn.Write(answer(xid, code))
+				continue
+			}
 			f.requests.Add(1)
 		}
 	}

@@ -21,6 +21,8 @@ type Config struct {
 	TLS     *tls.Config   // nil: plain; without a ServerName it is the configured host
 	// Unreachable is what the error of a call is that no server answered in time. It must be set.
 	Unreachable error
+	// Refused is what the error of a call is that a server answered with an error; nil: nothing.
+	Refused error
 }
 
 // Session is a ZooKeeper session that opens itself again when it is lost, with a

@@ -174,7 +174,7 @@ func (w *wire) failed(err error) error {
 		if s.cfg.TLS == nil {
 			hint = ", or wants TLS (--zk-tls-ca)"
 		}
-		err = fmt.Errorf("it closed the connection; it has no quorum, or is behind what this daemon has seen%s: %w", hint, err)
+		err = fmt.Errorf("it closed the connection; it has no quorum, or as many connections of this machine as maxClientCnxns allows, or is behind what this daemon has seen%s: %w", hint, err)
 	}
 	if !errors.Is(err, net.ErrClosed) {
 		_ = s.failedLocked(s.info.Server, err)
