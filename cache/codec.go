@@ -73,6 +73,7 @@ func check(r worker.Record) error {
 		{"epoch", int64(r.Epoch), -maxMillis, maxMillis},
 		{"timestamp", int64(r.Timestamp), max(1, int64(r.Epoch)), maxMillis},
 		{"ceiling", int64(r.Ceiling), 0, maxMillis},
+		{"booted", int64(r.Booted), -maxMillis, maxMillis},
 		{"registered", int64(r.Registered), 0, maxMillis},
 		{"born", int64(r.Born), 0, maxMillis},
 		{"floor", int64(r.Floor), 0, maxMillis},
@@ -98,7 +99,7 @@ func check(r worker.Record) error {
 	default:
 		return fmt.Errorf("%w: state %q: want claiming, active, releasing, released or none", ErrBadRecord, r.State)
 	}
-	for _, s := range slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.Instance, r.Acked.Owner, r.Current.Owner, r.DirectoryID}, r.Peers) {
+	for _, s := range slices.Concat([]string{r.Cluster, r.Node, r.Layout, r.Owner, r.Instance, r.Acked.Owner, r.Current.Owner, r.DirectoryID, r.Root, r.Forever, r.BootID}, r.Servers, r.Peers) {
 		if !utf8.ValidString(s) {
 			return fmt.Errorf("%w: text %q is not valid UTF-8", ErrBadRecord, s)
 		}

@@ -44,6 +44,12 @@ type Reading struct {
 // Wall returns the wall clock of the reading, rounded down to milliseconds.
 func (r Reading) Wall() Millis { return Millis(r.WallNS / int64(time.Millisecond)) }
 
+// Booted returns when the machine was booted, by the wall clock of the reading: it changes by as much
+// as that is stepped.
+func (r Reading) Booted() Millis {
+	return Millis((r.WallNS - int64(r.Boot)) / int64(time.Millisecond))
+}
+
 // Clock is a source of time. Implementations are safe for concurrent use.
 type Clock interface {
 	// Wall returns the wall clock in nanoseconds since the Unix epoch, and

@@ -2,6 +2,8 @@ package clock
 
 import (
 	"context"
+	"os"
+	"strings"
 	"time"
 )
 
@@ -16,6 +18,12 @@ var origin = time.Now()
 // MonoOf returns what the system clock's Mono was when t was taken from
 // time.Now, for callers that have such a t at hand.
 func MonoOf(t time.Time) time.Duration { return t.Sub(origin) }
+
+// BootID names this run of the machine (random(4)); empty where the system doesn't tell.
+func BootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
 
 type system struct{}
 

@@ -73,6 +73,8 @@ func InfoOf(e worker.Entry, now clock.Millis) WorkerInfo {
 		w.State = WorkerLive
 	case e.State == worker.StateActive:
 		w.State = WorkerNotLive
+	case e.State == worker.StateClaiming && e.Free:
+		w.State = WorkerReleased
 	case e.State == worker.StateClaiming:
 		w.State = WorkerSettling
 	case e.State != worker.StateReleased && w.State != WorkerForeign:

@@ -70,6 +70,8 @@ type Worker struct {
 	samples []clock.Sample // mu protects; what the peers last said
 	asked   clock.Reading  // mu protects; when; the zero value for never
 	vote    clock.Vote     // mu protects; whether a majority of clocks has our time
+	// unproven is why the clock may be ahead, until a peer has told its own (boot-time-clock).
+	unproven error // mu protects
 
 	// As Watch saw them.
 	stalled               atomic.Bool   // the generator can't issue
@@ -227,7 +229,7 @@ func (w *Worker) extend(ctx context.Context) error {
 		ceiling = min(ceiling, me.Limit) // below-the-limit
 	}
 	raise := func(r *Record) {
-		r.Timestamp = max(r.Timestamp, now.Wall())
+		r.saw(now, w.cfg.BootID)
 		r.Ceiling = max(r.Ceiling, ceiling) // fence-is-final
 	}
 	w.tellRegistry(raise)
@@ -342,7 +344,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	releases := w.cfg.ReleaseOnStop && confirmed && r.State == RecordActive
 	stop := func(r *Record) {
 		if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep {
-			r.Timestamp = max(r.Timestamp, now.Wall())
+			r.saw(now, w.cfg.BootID)
 		}
 		r.Ceiling = max(last+1, w.floor)
 		if releases && r.State == RecordActive { // release-filed-first: from here on the record alone gives no worker ID
@@ -516,6 +518,7 @@ func (w *Worker) leaseOf(r Record) time.Duration {
 // adopt takes over what the registry has acknowledged.
 func (r *Record) adopt(got Record) {
 	r.Cluster, r.Losses, r.LostAt, r.LongestLease, r.LongestSession, r.Closed = got.Cluster, got.Losses, got.LostAt, got.LongestLease, got.LongestSession, got.Closed
+	r.Servers = got.Servers
 	r.Floor, r.Limit, r.AckedLimit, r.Acked, r.Current, r.State = got.Floor, got.Limit, got.AckedLimit, got.Acked, got.Current, got.State
 }
 

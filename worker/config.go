@@ -33,9 +33,13 @@ type Config struct {
 	DirectoryID    string // the data directory, as no copy of it has; empty: no start without the registry
 	Layout         string // as snowflake.Layout prints it
 	Epoch          clock.Millis
+	LayoutEnd      clock.Millis // end of the layout's time; 0: not judged
+	BootID         string       // names this run of the machine; empty: what its boot-time clock says of an earlier life isn't judged
 	Clock          clock.Clock
 	Cache          Cache
 	Registry       Registry      // nil: standalone, as WorkerID
+	Root, Forever  string        // paths of the registry's root and of its entries' parent, as the settings have them
+	Servers        []string      // of the registry, as the settings have them
 	WorkerID       int64         // of a standalone daemon; no other may have the same
 	Prober         clock.Prober  // nil: peers are never asked
 	ReportInterval time.Duration // the time between two reports; DefaultReportInterval if 0
@@ -45,7 +49,7 @@ type Config struct {
 	// MaxForwardStep is how far the wall clock may be ahead of what the monotonic and
 	// boot-time clocks allow between two reports. DefaultMaxForwardStep if 0.
 	MaxForwardStep time.Duration
-	// MaxWait bounds the wait for the registry at the start (a new worker ID settles
+	// MaxWait bounds the wait for the registry at the start (a new worker ID settles once
 	// beyond it), and that for a recorded ceiling.
 	MaxWait      time.Duration
 	LookTimeout  time.Duration   // bounds the wait for the registry where a local record will do; DefaultLookTimeout if 0

@@ -29,6 +29,7 @@ const (
 	SetAside     Action = "set the record aside"           // it is a copy of another directory's: be a new instance
 	Fence        Action = "fence"                          // running: the worker ID, or the instance, is another's: end this life
 	RunOut       Action = "go on to the limit"             // running: the piece ends too soon to be prolonged
+	Refuse       Action = "leave an empty ensemble alone"  // the root is absent where this record has never seen it
 )
 
 // FixesRoot tells of an action that is about the root, and is Registry.FixRoot's to do.
@@ -43,6 +44,7 @@ type Moment struct {
 	Running bool          // this life issues under the record's worker ID
 	Watched time.Duration // for how long the entry and the live node stood as they are, since this life saw them first
 	Stirred bool          // the entry was written since, not by this life
+	Strange bool          // none of the settings' servers is one at which the record has seen its root
 }
 
 // row is what the record says.
@@ -54,7 +56,7 @@ const (
 	rowStarting                // active, and it reaches
 	rowRunningEnded            // ended or nearly, and this life issues by it
 	rowEnded                   // active, ended or nearly
-	rowReleased                // released, in the file at least
+	rowReleased                // released, in the file at least; the entry is its own while that is active
 	rowNone                    // no worker ID, or a claim that was never confirmed
 	rows
 )
@@ -63,7 +65,7 @@ const (
 type column int
 
 const (
-	columnLost    column = iota // it is before what was acknowledged: absent, our own and older, or another's
+	columnLost    column = iota // it is before what was acknowledged: absent, our own and older, or another's; or it can't be read
 	columnOwn                   // our own, of a life that we know
 	columnUnknown               // our own, of a life that we don't know, and not older
 	columnAfter                 // it is after ours: another's, or our own, released by an operator's hand while we have it
@@ -73,6 +75,12 @@ const (
 // decisions is the table: what to do, by what the record and the entry say.
 //
 //	released-never-resumes  A record that is released, or past its limit, never resumes.
+//	claim-again  A claiming record never resumes: it claims again, also over an entry of its own
+//	    that is active, of a promotion whose answer was lost. Nothing was issued under that.
+//	set-aside-always  A start whose own entry was written by another life, before it looks
+//	    or while it watches, sets its record aside: in every row, a claim's too.
+//	late-release  A release that the file alone has is written before anything else is
+//	    claimed: else the entry counts as live, and its worker ID as taken, up to its limit.
 //	loss-before-copy  Loss is judged before copy, and succession is the order of floors.
 //	-  An instance with an acknowledged, unreleased piece that reaches beyond now keeps
 //	    it, against everything but a later piece, an operator's hand, and a copy of its
@@ -84,8 +92,8 @@ var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never writte
 	rowStarting:     {PutBack, Resume, SetAside, GiveUp},
 	rowRunningEnded: {RunOut, RunOut, Fence, Fence},
 	rowEnded:        {Forget, Enroll, SetAside, GiveUp},
-	rowReleased:     {Forget, Enroll, SetAside, Enroll},
-	rowNone:         {Enroll, Resume, Enroll, Enroll},
+	rowReleased:     {Forget, Release, SetAside, Enroll},
+	rowNone:         {Enroll, Enroll, SetAside, Enroll},
 }
 
 // Decide says what a life does next, by its record and what the registry shows. It keeps:
@@ -94,6 +102,10 @@ var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never writte
 //	    too: it shows one where its entry is absent, or before what was acknowledged.
 //	loss-noted-first  A loss is noted before anything else is done about it, unless it was since the
 //	    record knew (Root.Losses).
+//	right-ensemble  A root that is absent is made again only where the record has seen it:
+//	    through one of the servers that it names.
+//	damaged-put-back  Our entry, where it can't be read, was edited by hand, and proves nothing:
+//	    a record that reaches writes it again, and notes no loss.
 //	-  The root has the longest session before anything is issued or claimed.
 //	-  Only the entry at the path of the record's own worker ID tells whether it was lost.
 //	-  A start that finds another life shown as live under its instance watches it. A life of
@@ -105,6 +117,8 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 	switch root := s.Root; {
 	case root == nil && !member:
 		return Await
+	case root == nil && now.Strange:
+		return Refuse
 	case root == nil:
 		return MakeRoot
 	case root.Parent == 0 || root.Parent != s.Parent:
@@ -114,17 +128,17 @@ func Decide(r Record, s Snapshot, now Moment) Action {
 	}
 	row := rowOf(r, now)
 	column := columnOf(r, row, s.Entry, now)
-	if column == columnLost && s.Root.Losses <= r.Losses {
+	if column == columnLost && s.Root.Losses <= r.Losses && !s.Entry.damaged() {
 		return NoteLoss
 	}
 	do := decisions[row][column]
-	starts := !now.Running && (do == Resume || do == Enroll || do == PutBack)
+	starts := !now.Running && (do == Resume || do == Enroll || do == PutBack || do == Release)
 	switch {
-	case starts && now.Stirred && column == columnOwn && row != rowNone:
+	case starts && now.Stirred && column == columnOwn:
 		return SetAside
 	case starts && s.Live != "" && s.Live != r.Owner && r.WorkerID >= 0 && now.Watched < watchFor:
 		return Watch
-	case s.Granted > s.Root.LongestSession() && (starts || do == Report || do == PutBack):
+	case s.Granted > s.Root.LongestSession() && (starts && do != Release || do == Report || do == PutBack):
 		return RaiseSession
 	}
 	return do
@@ -153,31 +167,43 @@ func rowOf(r Record, now Moment) row {
 func columnOf(r Record, row row, e *Entry, now Moment) column {
 	own := e != nil && e.Instance == r.Instance
 	switch {
-	case row == rowNone: // it was acknowledged nothing that could be lost
-		if own && r.State == RecordClaiming && r.Knows(e.Owner) && e.State == StateActive && now.Clock.Add(now.Margin) < e.Limit { // the answer was lost
-			return columnOwn
-		}
+	case row == rowNone && !own: // it was acknowledged nothing that could be lost
 		return columnAfter
-	case e == nil, own && r.outlives(*e), !own && r.precedes(*e):
+	case row == rowNone && r.Knows(e.Owner):
+		return columnOwn
+	case row == rowNone:
+		return columnUnknown
+	case e == nil, e.damaged(), own && r.outlives(*e), !own && r.precedes(*e):
 		return columnLost
 	case own && !r.Knows(e.Owner):
 		return columnUnknown
 	case own && now.Running && e.Floor > r.Floor: // a life of ours had a later piece, of which the record lost its word
 		return columnUnknown
-	case own && (e.State != StateReleased || row == rowEnded || row == rowReleased):
+	case own && (e.State == StateActive || e.State == StateClaiming && row != rowReleased || row == rowEnded):
 		return columnOwn
 	default:
 		return columnAfter
 	}
 }
 
-// precedes tells that e, another's, is before r's piece, or that nothing was issued under it: then
-// it is a claim, also one that was given up.
+// damaged tells that e is there and can't be read.
+func (e *Entry) damaged() bool { return e != nil && e.State == StateDamaged }
+
+// precedes tells that e, another's, is before r's piece. Nothing is issued under a claim: it is
+// judged by what it was made over.
 func (r Record) precedes(e Entry) bool {
-	if e.State == StateClaiming || e.Limit <= e.Floor {
-		return e.Floor < r.Limit
+	switch over := e.Over; {
+	case e.State != StateClaiming && e.Limit > e.Floor:
+		return cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0
+	case e.Floor >= r.Limit:
+		return false
+	case over == nil:
+		return true
+	case over.Instance == r.Instance: // an operator may have released it
+		return r.outlives(over.entry())
+	default:
+		return r.precedes(over.entry())
 	}
-	return cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0
 }
 
 // outlives tells that our own entry e is older than what the registry has acknowledged: before

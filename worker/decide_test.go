@@ -81,8 +81,14 @@ var decideColumns = []struct {
 		"a later floor":                      func(e worker.Entry) *worker.Entry { e.Owner, e.Floor, e.Life = "?", e.Floor+1, 1; return &e },
 	}},
 	{"empty", map[string]func(own worker.Entry) *worker.Entry{
-		"a claim":               func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateClaiming, e.Floor+1, e.Floor+1) },
-		"a claim before ours":   func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateClaiming, e.Floor-1, e.Floor-1) },
+		"a claim":             func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateClaiming, e.Floor+1, e.Floor+1) },
+		"a claim before ours": func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateClaiming, e.Floor-1, e.Floor-1) },
+		"a claim over ours of before": func(e worker.Entry) *worker.Entry {
+			return over(e, worker.Over{Instance: "ours", Floor: e.Floor - 1, Limit: e.Limit + hour, Life: 9, State: worker.StateActive})
+		},
+		"a claim over another's of before": func(e worker.Entry) *worker.Entry {
+			return over(e, worker.Over{Instance: "third", Floor: e.Floor - 1, Limit: e.Floor, State: worker.StateReleased})
+		},
 		"active, limit = floor": func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateActive, e.Floor+1, e.Floor+1) },
 		"released, limit = floor": func(e worker.Entry) *worker.Entry {
 			return theirs(e, worker.StateReleased, e.Floor+1, e.Floor+1)
@@ -93,6 +99,11 @@ var decideColumns = []struct {
 		"our floor, an earlier limit":     func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateActive, e.Floor, e.Floor+1) },
 		"released":                        func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateReleased, e.Floor-1, e.Floor) },
 	}},
+	{"damaged", map[string]func(own worker.Entry) *worker.Entry{
+		"edited by hand": func(worker.Entry) *worker.Entry {
+			return &worker.Entry{WorkerID: 7, State: worker.StateDamaged, Stat: worker.Stat{Czxid: 1}}
+		},
+	}},
 	{"after", map[string]func(own worker.Entry) *worker.Entry{
 		"a later floor, an earlier limit": func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateActive, e.Floor+1, e.Floor+2) },
 		"our floor, our limit":            func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateActive, e.Floor, e.Limit+2*hour) },
@@ -100,6 +111,12 @@ var decideColumns = []struct {
 			return theirs(e, worker.StateClaiming, decided+2*hour, decided+2*hour)
 		},
 		"released": func(e worker.Entry) *worker.Entry { return theirs(e, worker.StateReleased, e.Floor+1, e.Floor+2) },
+		"a claim over ours, released by force": func(e worker.Entry) *worker.Entry {
+			return over(e, worker.Over{Instance: "ours", Floor: e.Floor, Limit: e.Floor + 1, State: worker.StateReleased})
+		},
+		"a claim over another's of after ours": func(e worker.Entry) *worker.Entry {
+			return over(e, worker.Over{Instance: "third", Floor: e.Floor, Limit: e.Limit + 2*hour, State: worker.StateActive})
+		},
 	}},
 }
 
@@ -108,21 +125,29 @@ func theirs(e worker.Entry, state worker.EntryState, floor, limit clock.Millis) 
 	return &worker.Entry{WorkerID: e.WorkerID, State: state, Instance: "theirs", Owner: "theirs", Life: 1, Floor: floor, Limit: limit}
 }
 
-// DESIGN's table, as it stands there.
-var decideTable = [][]worker.Action{
-	// absent or older, own, unknown, empty, before, after
-	{worker.PutBack, worker.Report, worker.Fence, worker.PutBack, worker.PutBack, worker.Fence},
-	{worker.RunOut, worker.Release, worker.Fence, worker.RunOut, worker.RunOut, worker.Fence},
-	{worker.PutBack, worker.Resume, worker.SetAside, worker.PutBack, worker.PutBack, worker.GiveUp},
-	{worker.RunOut, worker.RunOut, worker.Fence, worker.RunOut, worker.RunOut, worker.Fence},
-	{worker.Forget, worker.Enroll, worker.SetAside, worker.Forget, worker.Forget, worker.GiveUp},
-	{worker.Forget, worker.Enroll, worker.SetAside, worker.Forget, worker.Forget, worker.Enroll},
-	{worker.Forget, worker.Enroll, worker.SetAside, worker.Forget, worker.Forget, worker.Enroll},
-	{worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll},
-	{worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll},
+// over is another's claim within our piece, made over that.
+func over(e worker.Entry, o worker.Over) *worker.Entry {
+	claim := theirs(e, worker.StateClaiming, e.Floor+1, e.Floor+1)
+	claim.Over = &o
+	return claim
 }
 
-// released-never-resumes, loss-before-copy, ended-judges-loss, loss-noted-first: every cell.
+// DESIGN's table, as it stands there.
+var decideTable = [][]worker.Action{
+	// absent or older, own, unknown, empty, before, damaged, after
+	{worker.PutBack, worker.Report, worker.Fence, worker.PutBack, worker.PutBack, worker.PutBack, worker.Fence},
+	{worker.RunOut, worker.Release, worker.Fence, worker.RunOut, worker.RunOut, worker.RunOut, worker.Fence},
+	{worker.PutBack, worker.Resume, worker.SetAside, worker.PutBack, worker.PutBack, worker.PutBack, worker.GiveUp},
+	{worker.RunOut, worker.RunOut, worker.Fence, worker.RunOut, worker.RunOut, worker.RunOut, worker.Fence},
+	{worker.Forget, worker.Enroll, worker.SetAside, worker.Forget, worker.Forget, worker.Forget, worker.GiveUp},
+	{worker.Forget, worker.Enroll, worker.SetAside, worker.Forget, worker.Forget, worker.Forget, worker.Enroll},
+	{worker.Forget, worker.Release, worker.SetAside, worker.Forget, worker.Forget, worker.Forget, worker.Enroll},
+	{worker.Enroll, worker.Enroll, worker.SetAside, worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll},
+	{worker.Enroll, worker.Enroll, worker.SetAside, worker.Enroll, worker.Enroll, worker.Enroll, worker.Enroll},
+}
+
+// released-never-resumes, claim-again, set-aside-always, late-release, loss-before-copy, ended-judges-loss,
+// loss-noted-first, damaged-put-back, made-over: every cell.
 func TestDecisions(t *testing.T) {
 	for i, row := range decideRows {
 		for j, column := range decideColumns {
@@ -138,9 +163,6 @@ func TestDecisions(t *testing.T) {
 					}
 					s.Entry = entry(own)
 					want := decideTable[i][j]
-					if r.State == worker.RecordClaiming && column.name == "own" && s.Entry.Limit > decided.Add(margin) {
-						want = worker.Resume // the answer was lost
-					}
 					if row.running && column.name == "own" && s.Entry.Floor > r.Floor { // the record is of before that piece
 						want = worker.Fence
 					}
@@ -186,11 +208,9 @@ func TestOwnEntryIsOlder(t *testing.T) {
 			worker.Entry{State: worker.StateReleased, Floor: decided - hour, Limit: decided - hour/2, Life: 4, Owner: "life 4"},
 			worker.Enroll,
 		},
-		"our answer was lost, and its piece ends": {
-			func(r *worker.Record) {
-				r.State, r.Limit, r.AckedLimit = worker.RecordClaiming, r.Floor, r.Floor
-			},
-			worker.Entry{Floor: decided - hour, Limit: decided.Add(margin), Life: 5, Owner: "life 5"},
+		"released in the file, and claimed again": {
+			func(r *worker.Record) { r.State, r.Limit = worker.RecordReleasing, decided-hour/2 },
+			worker.Entry{State: worker.StateClaiming, Floor: decided - hour/2, Limit: decided - hour/2, Life: 5, Owner: "life 5"},
 			worker.Enroll,
 		},
 	} {
@@ -220,14 +240,15 @@ func TestOwnEntryIsOlder(t *testing.T) {
 // The root comes before the entry: it is made again, its parent is, a loss is noted in it.
 func TestDecisionsAboutTheRoot(t *testing.T) {
 	newcomer := func(r *worker.Record, _ *worker.Snapshot) {
-		*r = worker.Record{WorkerID: worker.NoWorkerID, Instance: "ours"}
+		*r = worker.Record{WorkerID: worker.NoWorkerID, Instance: "new"}
 	}
 	for name, tt := range map[string]struct {
 		change []func(r *worker.Record, s *worker.Snapshot)
 		want   worker.Action
 	}{
-		"the root is gone":               {[]func(r *worker.Record, s *worker.Snapshot){func(_ *worker.Record, s *worker.Snapshot) { s.Root = nil }}, worker.MakeRoot},
-		"the root is gone, for newcomer": {[]func(r *worker.Record, s *worker.Snapshot){newcomer, func(_ *worker.Record, s *worker.Snapshot) { s.Root = nil }}, worker.Await},
+		"the root is gone":                      {[]func(r *worker.Record, s *worker.Snapshot){func(_ *worker.Record, s *worker.Snapshot) { s.Root = nil }}, worker.MakeRoot},
+		"the root is gone, on another ensemble": {[]func(r *worker.Record, s *worker.Snapshot){func(r *worker.Record, s *worker.Snapshot) { s.Root, r.Servers = nil, []string{"b:1"} }}, worker.Refuse},
+		"the root is gone, for newcomer":        {[]func(r *worker.Record, s *worker.Snapshot){newcomer, func(_ *worker.Record, s *worker.Snapshot) { s.Root = nil }}, worker.Await},
 		"an Init that was cut short": {
 			[]func(r *worker.Record, s *worker.Snapshot){newcomer, func(_ *worker.Record, s *worker.Snapshot) { s.Root.Parent, s.Parent, s.Root.Losses = 0, 0, 0 }}, worker.Repair,
 		},
@@ -254,9 +275,9 @@ func TestDecisionsAboutTheRoot(t *testing.T) {
 			for _, change := range tt.change {
 				change(&r, &s)
 			}
-			got := worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin})
+			got := worker.Decide(r, s, worker.Moment{Clock: decided, Margin: margin, Strange: r.Strange([]string{"a:1"})})
 			require.Equal(t, tt.want, got)
-			require.Equal(t, tt.want != worker.Resume && tt.want != worker.Enroll, got.FixesRoot())
+			require.Equal(t, tt.want != worker.Resume && tt.want != worker.Enroll && tt.want != worker.Refuse, got.FixesRoot())
 			if r.Cluster != "" && s.Root != nil && s.Root.Parent == s.Parent { // for any entry
 				s.Entry = nil
 				if tt.want == worker.Resume {
@@ -310,7 +331,10 @@ func TestDecisionsAboutALiveNode(t *testing.T) {
 		"our entry was written, and one is live":  {"life 4", worker.Moment{Stirred: true, Watched: span}, nil, worker.SetAside},
 		"our claim was made active since": {"", worker.Moment{Stirred: true}, func(r *worker.Record, _ *worker.Entry) {
 			r.State, r.Limit, r.AckedLimit = worker.RecordClaiming, r.Floor, r.Floor
-		}, worker.Resume},
+		}, worker.SetAside},
+		"our claim, as it was": {"", worker.Moment{}, func(r *worker.Record, _ *worker.Entry) {
+			r.State, r.Limit, r.AckedLimit = worker.RecordClaiming, r.Floor, r.Floor
+		}, worker.Enroll},
 		"on a piece that has ended": {"life 4", worker.Moment{}, func(r *worker.Record, e *worker.Entry) {
 			r.AckedLimit, e.Limit = decided, decided
 		}, worker.Watch},

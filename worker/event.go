@@ -23,6 +23,10 @@ const (
 	EventNoCluster     EventKind = "no_cluster"     // Err is set; there is no cluster to join yet, or it gives out no worker ID: waiting
 	EventWatching      EventKind = "watching"       // Err is set; another life of our instance is shown as live
 	EventSettling      EventKind = "settling"       // Err and Wait are set; a claim, or an entry put back, is not used before
+	EventUnreachable   EventKind = "unreachable"    // Err is set; the registry does not answer, or refuses: waiting
+	EventExhausted     EventKind = "exhausted"      // Err and Wait are set; a worker ID comes back soon: waiting
+	EventPieceEnds     EventKind = "piece_ends"     // Err and Wait are set; our own piece has to end first: waiting
+	EventRewritten     EventKind = "rewritten"      // Text is set; our entry could not be read, and was written again
 	EventDataLost      EventKind = "data_lost"      // Err is set; the registry lost what it had acknowledged
 	EventOffline       EventKind = "offline"        // Err is set; our identity is known from the local record alone
 	EventJumpConfirmed EventKind = "jump_confirmed" // Text is set; the peers' clocks confirm a jump

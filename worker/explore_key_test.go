@@ -288,6 +288,8 @@ func (k *keyer) dir(d *dir) {
 	k.bool(d.filed)
 	k.bool(d.dead)
 	k.bool(d.knows)
+	k.bool(d.strayed)
+	k.bool(d.forced)
 	if d.dead {
 		return
 	}
@@ -360,6 +362,8 @@ func (k *keyer) dir(d *dir) {
 		k.out = append(k.out, e.State...)
 		k.time(e.Floor)
 		k.time(e.Limit)
+		k.bool(e.Free)
+		k.over(e.Over)
 	}
 }
 
@@ -403,10 +407,23 @@ func (k *keyer) payload(data []byte) {
 	k.time(p.Floor)
 	k.time(p.Limit)
 	k.ceiling(p.Ceiling, p.Floor, p.Limit)
+	k.bool(p.Free)
+	k.over(p.Over)
 	if p.State == "" { // the root's
 		k.losses(p.Losses)
 		k.time(p.LostAt)
 		k.zxid(p.ParentCzxid)
+	}
+}
+
+func (k *keyer) over(o *worker.Over) {
+	k.bool(o != nil)
+	if o != nil {
+		k.life(o.Instance, "", o.Life)
+		k.name(o.Instance)
+		k.out = append(k.out, o.State...)
+		k.time(o.Floor)
+		k.time(o.Limit)
 	}
 }
 

@@ -34,11 +34,11 @@ func instead(cell string, by worker.Action) func(*world) {
 // unasked are the cells of Decide's table that no world asks, each with the reason.
 func unasked() map[string]string {
 	const (
-		claim = "what a claim was acknowledged can't be lost: its row has two columns"
+		claim = "what a claim was acknowledged can't be lost: its row has three columns"
 		stops = "worlds with an operator's hand, or with copies, have no stop that releases; one follows on the last report, by what that wrote"
 	)
 	return map[string]string{
-		"none / lost": claim, "none / unknown": claim,
+		"none / lost": claim,
 		"released in the file, stopping / unknown": stops, "released in the file, stopping / after": stops,
 	}
 }
@@ -50,7 +50,6 @@ func alike() map[string]string {
 		copies = "reported: of two that write one entry the other one is fenced; not missed in all of copiesWiped, where clocks show the time"
 	)
 	return map[string]string{
-		"none / own":                            "enrolled: its own claim is claimed again, and settles once more",
 		"released in the file, stopping / lost": stops, "released in the file, stopping / own": stops,
 		"reaches, running / unknown": copies, "ended, running / unknown": copies,
 		"released / unknown": "resumed: a life whose every answer was lost is none of a copy; not missed in all of late, where clocks show the time",
@@ -83,6 +82,8 @@ func cells() map[string]struct {
 		"released / lost":             {"parent recoveredExactly unrecoveredExactly", worker.PutBack},
 		"released / own":              {"recovered", worker.Resume},
 		"released / after":            {"whole faults", worker.PutBack},
+		"none / own":                  {"unrecoveredLost", worker.Resume},
+		"none / unknown":              {"copies", worker.Resume},
 		"none / after":                {"whole", worker.Resume},
 	}
 }
@@ -155,17 +156,39 @@ func rules() map[string]struct {
 		"loss-raises-floor: and beyond the margin, or a claim settles": {"recovered", func(w *world) { w.settle = promoted; floors(1)(w) }},
 		"loss-noted-first": {"twoUnrecovered", deciding(unnoted)},
 		"loss-before-copy: the later floor, not the greater limit": {"leases", func(w *world) { w.releases = true; deciding(greater)(w) }},
-		"loss-before-copy":                                               {"recovered", deciding(copyFirst)},
-		"loss-before-copy: lives are numbered":                           {"disturbed", deciding(unnumbered)},
-		"judged-clock":                                                   {"parent", func(w *world) { w.jump = 2 }},
-		"settles-first: a claim":                                         {"unrecovered", func(w *world) { w.settle = promoted }},
-		"written-as-decided: under one root":                             {"twoUnrecovered", func(w *world) { w.anyRoot = true }},
-		"written-as-decided: over one connection":                        {"unrecovered", func(w *world) { w.reconnects = true }},
-		"settles-first: an entry that is put back by a start":            {"copiesWiped", func(w *world) { w.settle = func(r worker.Record) bool { return r.State != worker.RecordActive } }},
-		"release-filed-first":                                            {"whole", func(w *world) { w.entryFirst, w.unavailable = true, true }},
-		"one-path: a write is conditional on the entry":                  {"whole", writing(exploretest.Version)},
-		"root-checked":                                                   {"parent", writing(exploretest.Check)},
+		"loss-before-copy":                                    {"recovered", deciding(copyFirst)},
+		"loss-before-copy: lives are numbered":                {"disturbed", deciding(unnumbered)},
+		"judged-clock":                                        {"parent", func(w *world) { w.jump = 2 }},
+		"settles-first: a claim":                              {"unrecovered", func(w *world) { w.settle = promoted }},
+		"written-as-decided: under one root":                  {"twoUnrecovered", func(w *world) { w.anyRoot = true }},
+		"written-as-decided: over one connection":             {"unrecovered", func(w *world) { w.reconnects = true }},
+		"settles-first: an entry that is put back by a start": {"copiesWiped", func(w *world) { w.settle = func(r worker.Record) bool { return r.State != worker.RecordActive } }},
+		"right-root":                                          {"roots", func(w *world) { w.anyPlace = true }},
+		"made-over":                                           {"forcedAway", unsaid},
+		"claim-again":                                         {"unrecoveredLost", deciding(resumed)},
+		"release-filed-first":                                 {"whole", func(w *world) { w.entryFirst, w.unavailable = true, true }},
+		"one-path: a write is conditional on the entry":       {"whole", writing(exploretest.Version)},
+		"root-checked":                                        {"parent", writing(exploretest.Check)},
 		"outside: a ZooKeeper set back, and no daemon that knows better": {"unrecovered", func(w *world) { w.included = true }},
+	}
+}
+
+// resumed is Decide where a claim whose promotion was not answered resumes.
+func resumed(r worker.Record, s worker.Snapshot, _ worker.Moment, do worker.Action) worker.Action {
+	if do == worker.Enroll && r.State == worker.RecordClaiming && s.Entry != nil && s.Entry.State == worker.StateActive && r.Holds(*s.Entry) {
+		return worker.Resume
+	}
+	return do
+}
+
+// unsaid has no claim say what it was made over.
+func unsaid(w *world) {
+	w.snapshot = func(s *worker.Snapshot) {
+		if s.Entry != nil {
+			like := *s.Entry
+			like.Over = nil
+			s.Entry = &like
+		}
 	}
 }
 

@@ -14,10 +14,13 @@ import (
 // where clocks show the time.
 func worlds() map[string]*world {
 	return map[string]*world{
-		"whole":       {releases: true},
+		"whole":       {releases: true, endings: true},
 		"shown":       {shown: true},
 		"copies":      {copies: true},
 		"forced":      {forces: true},
+		"forcedAway":  {forces: true, away: true},
+		"javas":       {java: true, ids: 2, releases: true, endings: true, exact: true},
+		"roots":       {roots: true, exact: true},
 		"faults":      {releases: true, lost: true, crashes: true, depth: 9},
 		"late":        {releases: true, lost: true, late: true, depth: 8},
 		"parent":      {losses: 1, partial: true, releases: true, depth: 13},
@@ -33,15 +36,16 @@ func worlds() map[string]*world {
 
 		"unrecoveredExactly": {exact: true, losses: 1, alone: true, oneBak: true, releases: true, depth: 16},
 
-		"twice":          {losses: 2, restore: true, oneBak: true, releases: true, depth: 9},
-		"disturbed":      {losses: 1, restore: true, oneBak: true, releases: true, lost: true, crashes: true, depth: 6},
-		"unrecovered":    {losses: 1, alone: true, oneBak: true, releases: true, depth: 11},
-		"opened":         {losses: 1, restore: true, wipe: true, open: true, oneBak: true, releases: true, depth: 9},
-		"leases":         {losses: 1, restore: true, oneBak: true, longer: 6, depth: 9},
-		"looks":          {losses: 1, restore: true, oneBak: true, split: true, depth: 12},
-		"three":          {dirs: 3, losses: 1, restore: true, oneBak: true, depth: 10},
-		"two":            {ids: 2, losses: 1, restore: true, oneBak: true, depth: 8},
-		"twoUnrecovered": {dirs: 3, ids: 2, exact: true, losses: 1, alone: true, oneBak: true, depth: 9},
+		"twice":           {losses: 2, restore: true, oneBak: true, releases: true, depth: 9},
+		"disturbed":       {losses: 1, restore: true, oneBak: true, releases: true, lost: true, crashes: true, depth: 6},
+		"unrecovered":     {losses: 1, alone: true, oneBak: true, releases: true, depth: 11},
+		"opened":          {losses: 1, restore: true, wipe: true, open: true, oneBak: true, releases: true, depth: 9},
+		"leases":          {losses: 1, restore: true, oneBak: true, longer: 6, depth: 9},
+		"looks":           {losses: 1, restore: true, oneBak: true, split: true, depth: 12},
+		"three":           {dirs: 3, losses: 1, restore: true, oneBak: true, depth: 10},
+		"unrecoveredLost": {losses: 1, alone: true, lost: true, exact: true, oneBak: true, depth: 13},
+		"two":             {ids: 2, losses: 1, restore: true, oneBak: true, depth: 8},
+		"twoUnrecovered":  {dirs: 3, ids: 2, exact: true, losses: 1, alone: true, oneBak: true, depth: 9},
 	}
 }
 

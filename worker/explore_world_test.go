@@ -51,6 +51,10 @@ type world struct {
 	longer   int  // units; a longer lease, that daemons may have as well
 	copies   bool // one directory is copied, unseen; daemons that run reach ZooKeeper
 	forces   bool // an operator releases a worker ID by force; daemons that run reach ZooKeeper
+	away     bool // but its holder doesn't run then, and comes back later, with ZooKeeper
+	endings  bool // a start ends in order, at any step
+	java     bool // a Java Leaf shares the tree, and has the worker ID 0
+	roots    bool // a start may have another --zk-root
 	shown    bool // daemons are in the live set, as with copies
 	split    bool // others come between a look and what is done then
 	lives    int  // starts of all daemons together at most; 0: no bound
@@ -67,6 +71,7 @@ type world struct {
 	entryFirst  bool                              // a release is in the entry before it is in the file
 	unavailable bool                              // it isn't checked whether holders keep their worker IDs
 	included    bool                              // what the promise excludes is not left out
+	anyPlace    bool                              // a record goes with any root
 
 	cells [9][7]atomic.Int64 // how often each of Decide's cells was asked
 	kinds [32]atomic.Int64   // how often each kind of event happened
@@ -86,6 +91,8 @@ type dir struct {
 	phase   phase
 	filed   bool // there is a record
 	member  bool // it had a worker ID once
+	strayed bool // its process has another --zk-root
+	forced  bool // its worker ID was released by force, and it got no piece since
 	knows   bool // a ZooKeeper set back without recover is found out once it comes
 	dead    bool // for good
 	file    worker.Record
@@ -134,6 +141,8 @@ const (
 	copies
 	delivers
 	crashes
+	strays
+	endsStart
 	startsAlone
 	steps
 	unreached
@@ -144,7 +153,7 @@ const (
 
 var kindNames = [kindCount]string{
 	"time passes", "a backup is taken", "the backup is put back, and `cluster recover`", "the backup is put back", "ZooKeeper loses everything",
-	"leaf_forever is gone", "`cluster open`", "`worker release --force`", "is copied", "a late write is done", "crashes", "starts without ZooKeeper", "starts, or goes on starting",
+	"leaf_forever is gone", "`cluster open`", "`worker release --force`", "is copied", "a late write is done", "crashes", "starts with another --zk-root", "ends while it starts", "starts without ZooKeeper", "starts, or goes on starting",
 	"doesn't reach ZooKeeper", "reports", "stops and releases",
 }
 
@@ -218,11 +227,14 @@ const (
 )
 
 // reached tells that every daemon that runs reaches ZooKeeper, before time passes.
-func (w *world) reached() bool { return w.copies || w.forces }
+func (w *world) reached() bool { return w.copies || w.forces && !w.away }
 
-func (w *world) config(s *state, session int, c, draw int8) zkreg.Config {
+// elsewhere is another root.
+const elsewhere = "/other"
+
+func (w *world) config(s *state, session int, c, draw int8, root string) zkreg.Config {
 	return zkreg.Config{
-		Node: "n", Address: "10.0.0.1:80", Layout: layout, Threshold: unit * apart / 2, Lease: lease * unit, Clock: s.clock(c), SessionTimeout: zkreg.DefaultSessionTimeout,
+		Root: root, Node: "n", Address: "10.0.0.1:80", Layout: layout, Threshold: unit * apart / 2, Lease: lease * unit, Clock: s.clock(c), SessionTimeout: zkreg.DefaultSessionTimeout,
 		Servers: []string{"memory:1"}, Dial: func(zksession.Config) (zkreg.Session, error) {
 			one := s.zk.Session(session)
 			if session == operator {
@@ -245,7 +257,7 @@ var sessionConfig = zksession.Config{Servers: []string{"memory:1"}, Timeout: zkr
 const operator = 1
 
 func (w *world) directory(s *state) *zkreg.Directory {
-	d, err := zkreg.OpenDirectory(w.config(s, operator, 0, 0))
+	d, err := zkreg.OpenDirectory(w.config(s, operator, 0, 0, zkreg.DefaultRoot))
 	if err != nil {
 		panic(err)
 	}
@@ -269,10 +281,14 @@ func (w *world) first() *state {
 
 // plant sees to it that there is one worker ID only, where that is wanted: the layout has two.
 func (w *world) plant(s *state) {
-	if w.ids == 2 {
+	if w.ids == 2 && !w.java {
 		return
 	}
 	o := s.zk.Session(operator)
+	if w.java {
+		_, _ = sessiontest.Create(context.Background(), o, forever+"/10.0.0.9:1-0000000000", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
+		return
+	}
 	if found, _, _ := o.Exists(context.Background(), taken); found {
 		return
 	}
@@ -310,7 +326,11 @@ func (d *dir) told() worker.Record {
 // ends is what a step of directory f works with.
 func (w *world) ends(s *state, f int, e event) worker.HoldingEnds {
 	d := &s.dirs[f]
-	reg, err := zkreg.Open(w.config(s, d.session, e.c, e.draw))
+	root := zkreg.DefaultRoot
+	if d.strayed {
+		root = elsewhere
+	}
+	reg, err := zkreg.Open(w.config(s, d.session, e.c, e.draw, root))
 	if err != nil {
 		panic(err)
 	}
@@ -375,6 +395,10 @@ const (
 	twice     = "DUPLICATE: one time of a worker ID by two holders"
 	displaced = "AVAILABILITY: a holder whose piece reaches well beyond its now loses its worker ID"
 	undone    = "FORCE: a piece that an operator released goes on"
+	closed    = "FORCE: it is taken for a loss of data"
+	costly    = "BOUND: a step takes more requests than a claim may"
+
+	mostRequests = 40
 )
 
 // lostIt tells that directory f, which had had, lost what it holds.
@@ -399,7 +423,7 @@ func (s *state) end(f int) {
 	if one := s.zk.Session(d.session); one != nil {
 		s.zk.Kill(one)
 	}
-	*d = dir{filed: d.filed, member: d.member, knows: d.knows, dead: d.dead, file: d.file}
+	*d = dir{filed: d.filed, member: d.member, knows: d.knows, dead: d.dead, forced: d.forced, file: d.file}
 }
 
 // run makes directory f's process, which there may have to be first, take a step, or report. It
@@ -419,7 +443,11 @@ func (w *world) run(from *state, e event) (s *state, writes int, asked bool, wro
 	if e.fault != 0 {
 		s.zk.FailWrite(session, int(e.write), e.fault)
 	}
+	requests := 0
 	s.zk.Observe(func(r sessiontest.Request) {
+		if requests++; requests > mostRequests {
+			wrong = costly
+		}
 		if r.Write() {
 			writes++
 			asked = asked || strings.HasPrefix(r.String(), "set "+released+"@")
@@ -427,6 +455,12 @@ func (w *world) run(from *state, e event) (s *state, writes int, asked bool, wro
 	})
 	had := d.told()
 	knew := d.knows
+	if e.kind == endsStart {
+		d.life.GiveBack(context.Background(), w.ends(s, f, e))
+		s.zk.Observe(nil)
+		s.end(f)
+		return s, writes, asked, wrong
+	}
 	if died := w.act(s, f, e); died {
 		s.end(f)
 	}
@@ -442,11 +476,17 @@ func (w *world) run(from *state, e event) (s *state, writes int, asked bool, wro
 	if had := had; e.kind == steps || e.kind == reports && had.State == worker.RecordActive {
 		wrong = w.lostIt(s, f, had)
 	}
-	if knew && writes > 0 && e.kind != unreached {
+	if knew && e.kind != unreached && written(from) != written(s) {
 		s.found = true
 	}
 	if s.forced.Instance != "" && from.stands(worker.StateReleased) && s.stands(worker.StateActive) {
 		wrong = undone
+	}
+	if w.away {
+		if data, _, err := s.zk.Session(operator).Get(context.Background(), zkreg.DefaultRoot); err == nil && decoded(data).Losses > 0 {
+			wrong = closed
+		}
+		d.forced = d.forced && (e.kind != steps || d.phase != running)
 	}
 	return s, writes, asked, wrong
 }
@@ -474,7 +514,7 @@ func (w *world) start(s *state, f int) {
 func (w *world) fresh(s *state) worker.Record {
 	s.named++
 	return worker.Record{
-		Node: "n", WorkerID: worker.NoWorkerID, Layout: layout.String(), Epoch: layout.Epoch, DirectoryID: "d", Instance: fmt.Sprintf("i%d", s.named), Born: begin,
+		Node: "n", Root: zkreg.DefaultRoot, Forever: forever, WorkerID: worker.NoWorkerID, Layout: layout.String(), Epoch: layout.Epoch, DirectoryID: "d", Instance: fmt.Sprintf("i%d", s.named), Born: begin,
 	}
 }
 
@@ -648,7 +688,7 @@ func (w *world) tidy(s *state) {
 		s.backup = nil
 	}
 	for f := range w.dirs {
-		if d := &s.dirs[f]; d.phase == starting && d.life.Held() == nil && !d.life.Watches() && !w.settles(s, d) && (!w.lost && !w.copies || same(d.life.Record(), d.file, d.filed)) {
+		if d := &s.dirs[f]; d.phase == starting && !d.strayed && d.life.Held() == nil && !d.life.Watches() && !w.settles(s, d) && (!w.lost && !w.copies || same(d.life.Record(), d.file, d.filed)) {
 			s.end(f) // it begins where one does that is started now
 		}
 	}
@@ -665,6 +705,16 @@ func (w *world) tidy(s *state) {
 	if !s.rested {
 		s.found = false
 	}
+}
+
+// written is the last write of the root, or of an entry.
+func written(s *state) (mzxid int64) {
+	s.zk.Walk(func(p string, n sessiontest.Node) {
+		if p == zkreg.DefaultRoot || ofLayout(p) {
+			mzxid = max(mzxid, n.Stat.Mzxid)
+		}
+	})
+	return mzxid
 }
 
 // settles tells that what d waits for is still as it was written, or may be again.
@@ -769,7 +819,7 @@ func (w *world) copying(s *state, emit func(e event, to *state, wrong string)) {
 	if w.copies && s.copied < 0 {
 		for f := range w.dirs {
 			for g := range w.dirs {
-				if f != g && s.dirs[g].phase == off && !s.dirs[g].member && !s.dirs[g].filed && s.dirs[f].filed && s.dirs[f].file.State == worker.RecordActive {
+				if f != g && s.dirs[g].phase == off && !s.dirs[g].member && !s.dirs[g].filed && s.dirs[f].filed && (s.dirs[f].file.State == worker.RecordActive || s.dirs[f].file.State == worker.RecordClaiming) {
 					to := s.clone(0)
 					to.dirs[g] = dir{filed: true, member: true, file: s.dirs[f].file}
 					to.copied = int8(g)
@@ -797,6 +847,13 @@ func (w *world) forcing(s *state, emit func(e event, to *state, wrong string)) {
 			to := s.clone(zc)
 			if _, err := w.directory(to).Release(context.Background(), was.WorkerID, true); err != nil {
 				continue
+			}
+			holds := func(d dir) bool { return d.told().Instance == was.Instance }
+			if i := slices.IndexFunc(to.dirs[:], holds); w.away {
+				if i < 0 || to.dirs[i].phase != off {
+					continue // the operator is wrong
+				}
+				to.dirs[i].forced = true
 			}
 			to.forced = worker.Entry{WorkerID: was.WorkerID, Instance: was.Instance, Floor: was.Floor}
 			for f := range w.dirs {
@@ -881,7 +938,7 @@ func (w *world) knows(s *state, f int) bool {
 		seen.Parent, seen.Entry = 1, nil
 	}
 	do := worker.Decide(r, seen, worker.Moment{Clock: at(s.tick), Margin: apart * unit, Running: d.phase == running})
-	return do == worker.NoteLoss || do == worker.SetAside || do == worker.Fence && seen.Entry != nil && seen.Entry.Instance == r.Instance
+	return do == worker.NoteLoss || do == worker.SetAside && r.State != worker.RecordClaiming || do == worker.Fence && seen.Entry != nil && seen.Entry.Instance == r.Instance
 }
 
 // opening is `cluster open`, where the operator is right: every instance that has a piece, and
@@ -929,7 +986,19 @@ func (w *world) daemon(s *state, f int, emit func(e event, to *state, wrong stri
 		to.end(f)
 		emit(event{kind: crashes, dir: me}, to, "")
 	}
-	if d.phase == off && d.filed && mayStart && !w.reached() && worker.MayGoOffline(w.offline(s, 0), d.file) == nil {
+	if w.roots && d.phase == off && d.filed && mayStart {
+		to := s.clone(0)
+		if w.anyPlace || worker.CheckRoot(d.file, elsewhere, elsewhere+"/leaf_forever") == nil {
+			w.start(to, f)
+			to.dirs[f].strayed = true
+		}
+		emit(event{kind: strays, dir: me}, to, "")
+	}
+	if w.endings && d.phase == starting {
+		to, _, _, wrong := w.run(s, event{kind: endsStart, dir: me})
+		emit(event{kind: endsStart, dir: me}, to, wrong)
+	}
+	if d.phase == off && d.filed && mayStart && !w.reached() && !d.forced && worker.MayGoOffline(w.offline(s, 0), d.file) == nil {
 		to := s.clone(0)
 		w.start(to, f)
 		g := &to.dirs[f]
@@ -938,7 +1007,7 @@ func (w *world) daemon(s *state, f int, emit func(e event, to *state, wrong stri
 		emit(event{kind: startsAlone, dir: me}, to, "")
 	}
 	for c := range w.ahead() {
-		if d.phase == starting && worker.MayGoOffline(w.offline(s, c), d.life.Record()) == nil && d.life.Held() == nil {
+		if d.phase == starting && !d.forced && worker.MayGoOffline(w.offline(s, c), d.life.Record()) == nil && d.life.Held() == nil {
 			to, _, _, wrong := w.run(s, event{kind: unreached, dir: me, c: c})
 			emit(event{kind: unreached, dir: me, c: c}, to, wrong)
 		}
@@ -1038,6 +1107,8 @@ type payload struct {
 	ParentCzxid           int64        `json:"parent_czxid"`
 	LostAt                clock.Millis `json:"lost_at"`
 	Losses                int64
+	Over                  *worker.Over
+	Free                  bool
 }
 
 func decoded(data []byte) (p payload) {

@@ -32,6 +32,7 @@ func (e HoldingEnds) ends() holderEnds {
 		judged:  func(context.Context) (clock.Millis, error) { return e.Judged, nil },
 		settled: func(Root) time.Duration { return e.Settled },
 		tell:    func(Event) {},
+		servers: []string{"memory:1"},
 	}
 	if e.Split {
 		ends.guards = func(context.Context) error { return nil }
@@ -58,6 +59,13 @@ func (x *Holding) Report(ctx context.Context, e HoldingEnds, r Record) (Record, 
 	x.h.ends = e.ends()
 	defer func() { x.h.ends = holderEnds{} }()
 	return x.h.report(ctx, r)
+}
+
+// GiveBack is holder.giveBack.
+func (x *Holding) GiveBack(ctx context.Context, e HoldingEnds) {
+	x.h.ends = e.ends()
+	_ = x.h.giveBack(ctx)
+	x.h.ends = holderEnds{}
 }
 
 // Record is what it has acknowledged.

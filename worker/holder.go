@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -15,6 +16,7 @@ const (
 	closedPoll  = time.Second            // while no worker ID is given out
 	watchPoll   = 500 * time.Millisecond // at a live node
 	retryPause  = 100 * time.Millisecond // after an answer was lost; between two reports while they fail
+	mostPause   = 2 * time.Second        // that it grows to while the registry refuses
 	leastSettle = 10 * time.Second       // beyond a session, that a claim and a put-back settle (settles-first)
 )
 
@@ -39,8 +41,9 @@ type holder struct {
 	stirred bool  // the entry was written since this life saw it first, not by this life
 	watches bool  // another life is shown as live
 	// previous is the life that the registry showed as our instance's last before this one.
-	previous string
-	settle   settling
+	previous  string
+	settle    settling
+	settlings int // of this start so far
 
 	toldLoss int64 // the loss that was told of, as the root counts
 
@@ -60,6 +63,7 @@ type holderEnds struct {
 	guards   func(context.Context) error                 // of the clock, before anything is written; nil: passed
 	settled  func(Root) time.Duration                    // how long a claim settles (settles-first)
 	tell     func(Event)
+	servers  []string // of the settings
 }
 
 // sight is an entry and a live node as they stand, unchanged since at.
@@ -87,10 +91,14 @@ func (t settling) covers(s Snapshot) bool {
 // next is what a start does after a step: it is done, or goes on after wait.
 type next struct {
 	done     bool
-	wait     time.Duration
-	why      error     // of the wait; it is what the start fails with when it has no time left
-	kind     EventKind // of the wait, where it is told, once
 	setAside error     // why the record is to be set aside, and the start is a new instance's
+	kind     EventKind // of the wait, which is told once; empty: there is none
+	wait     time.Duration
+	why      error // in words; it is what the start fails with when it has no time left
+}
+
+func waits(kind EventKind, wait time.Duration, why error) next {
+	return next{kind: kind, wait: wait, why: why}
 }
 
 // step does the next thing of a start.
@@ -104,7 +112,7 @@ func (h *holder) step(ctx context.Context) (next, error) {
 		return next{}, err
 	}
 	do := h.decide(s, now)
-	if h.ends.guards != nil && do != Await && do != Watch && do != SetAside {
+	if h.ends.guards != nil && do != Await && do != Watch && do != SetAside && do != Refuse {
 		if e := s.Entry; e != nil && e.Instance == h.rec.Instance {
 			h.rec.Timestamp, h.rec.Ceiling = max(h.rec.Timestamp, e.Timestamp), max(h.rec.Ceiling, e.Ceiling)
 		}
@@ -114,7 +122,7 @@ func (h *holder) step(ctx context.Context) (next, error) {
 		h.ends.guards, h.held = nil, &s
 		return next{}, nil // time has passed
 	}
-	if s.Live != "" && s.Live != h.ends.owner && (do == Resume || do == PutBack || do == Enroll) { // it is dead
+	if s.Live != "" && s.Live != h.ends.owner && (do == Resume || do == PutBack || do == Enroll || do == Release) { // it is dead
 		if err := h.ends.registry.Show(ctx, h.rec, false); err != nil {
 			return next{}, err
 		}
@@ -122,7 +130,9 @@ func (h *holder) step(ctx context.Context) (next, error) {
 	}
 	switch do {
 	case Await:
-		return next{wait: clusterPoll, kind: EventNoCluster, why: h.fixRoot(ctx, s, do)}, nil
+		return waits(EventNoCluster, clusterPoll, h.fixRoot(ctx, s, do)), nil
+	case Refuse:
+		return next{}, h.strange()
 	case MakeRoot, Repair, NoteLoss, RaiseSession:
 		return next{}, h.fixRoot(ctx, s, do)
 	case Watch:
@@ -131,11 +141,17 @@ func (h *holder) step(ctx context.Context) (next, error) {
 			which = "this data directory's previous life is still shown as live"
 		}
 		why := fmt.Errorf("%s, owner %s: the start watches for a moment whether it reports", which, s.Live)
-		return next{wait: watchPoll, kind: EventWatching, why: why}, nil
+		return waits(EventWatching, watchPoll, why), nil
 	case SetAside:
 		return next{setAside: h.copied(s)}, nil
 	case Forget, GiveUp:
 		return next{}, h.forget(ctx, s, do)
+	case Release:
+		if err := h.write(ctx, s, do, now); err != nil {
+			return next{}, err
+		}
+		h.seen, h.stirred = sight{}, false
+		return next{}, h.ends.save(ctx, h.rec)
 	case Resume, PutBack, Enroll:
 		return h.take(ctx, s, do, now)
 	default:
@@ -152,6 +168,13 @@ func (h *holder) look(ctx context.Context) (Snapshot, error) {
 	return h.ends.registry.Look(ctx, h.rec)
 }
 
+// strange says what there is to do about an ensemble without the root that the record has never
+// seen.
+func (h *holder) strange() error {
+	return fmt.Errorf("%w: ZooKeeper at %s has no root %s, and this data directory knows that of cluster %s at %s alone: nothing was made. Set --zk right; "+
+		"if that ensemble is gone for good, and this one takes its place: leafd cluster init --again, on this machine", ErrForeign, strings.Join(h.ends.servers, ","), h.rec.Root, h.rec.Cluster, strings.Join(h.rec.Servers, ","))
+}
+
 // decide asks Decide what a start does about s.
 func (h *holder) decide(s Snapshot, now clock.Millis) Action {
 	is := sight{live: s.Live, at: h.ends.clk.Mono()}
@@ -162,7 +185,7 @@ func (h *holder) decide(s Snapshot, now clock.Millis) Action {
 	if h.seen.at == 0 || h.seen.mzxid != is.mzxid || h.seen.live != is.live {
 		h.seen = is
 	}
-	do := h.ends.decide(h.rec, s, Moment{Clock: now, Margin: h.ends.margin, Watched: is.at - h.seen.at, Stirred: h.stirred})
+	do := h.ends.decide(h.rec, s, Moment{Clock: now, Margin: h.ends.margin, Watched: is.at - h.seen.at, Stirred: h.stirred, Strange: h.rec.Strange(h.ends.servers)})
 	h.watches = do == Watch
 	return do
 }
@@ -208,8 +231,8 @@ func (h *holder) name(ctx context.Context, r *Record, e *Entry) error {
 	return nil
 }
 
-// write makes our entry stand as the record has it, with a limit a lease from now, and keeps
-// what the registry has acknowledged.
+// write makes our entry stand as the record has it, with a limit a lease from now, or released with the limit
+// that was filed (late-release), and keeps what the registry has acknowledged.
 func (h *holder) write(ctx context.Context, s Snapshot, do Action, now clock.Millis) error {
 	h.tellOfLoss(do, s)
 	r := h.rec
@@ -217,20 +240,45 @@ func (h *holder) write(ctx context.Context, s Snapshot, do Action, now clock.Mil
 	if err := h.name(ctx, &r, s.Entry); err != nil {
 		return err
 	}
-	if e := s.Entry; e != nil && e.Instance == r.Instance {
-		r.Limit = max(r.Limit, e.Limit)
-		if do == Resume {
-			r.Floor, r.Ceiling = max(r.Floor, e.Floor), max(r.Ceiling, e.Ceiling)
-		}
+	own := s.Entry != nil && s.Entry.Instance == r.Instance
+	if own && (do == Resume || do == Release) {
+		r.Floor = max(r.Floor, s.Entry.Floor)
 	}
-	r.Limit = max(r.Limit, max(now, r.Floor).Add(h.ends.lease(r)))
-	wrote, err := h.ends.registry.Write(ctx, s, r, StateActive)
+	if own && do == Resume {
+		r.Ceiling = max(r.Ceiling, s.Entry.Ceiling)
+	}
+	state, limit := StateActive, max(now, r.Floor).Add(h.ends.lease(r))
+	switch {
+	case do == Release:
+		state, limit = StateReleased, r.Floor+1
+	case own:
+		limit = max(limit, s.Entry.Limit)
+	}
+	r.Limit = max(r.Limit, limit)
+	wrote, err := h.ends.registry.Write(ctx, s, r, state)
 	if err != nil {
 		return err
 	}
-	r.acknowledged(*wrote.Entry, *wrote.Root)
+	r.acknowledged(*wrote.Entry, *wrote.Root, h.ends.servers)
 	h.rec, h.held = r, &wrote
 	return nil
+}
+
+// giveBack gives the claim of a start that ends before it was made active back: it may be taken at
+// once (Entry.Free). Nothing was issued under it, also where the answer to its promotion was lost.
+func (h *holder) giveBack(ctx context.Context) error {
+	r := h.rec
+	if r.State != RecordClaiming || r.Acked.Owner != h.ends.owner {
+		return nil
+	}
+	s, err := h.ends.registry.Look(ctx, r)
+	if e := s.Entry; err != nil || s.Root == nil || e == nil || e.Owner != h.ends.owner || e.State == StateReleased {
+		return err
+	}
+	r.Floor = r.FloorOn(*s.Root, s.Entry)
+	r.Limit = r.Floor
+	_, err = h.ends.registry.Write(ctx, s, r, StateFree)
+	return err
 }
 
 // take makes a piece this life's to issue in: it claims one (Enroll), or writes our entry,
@@ -240,11 +288,11 @@ func (h *holder) write(ctx context.Context, s Snapshot, do Action, now clock.Mil
 func (h *holder) take(ctx context.Context, s Snapshot, do Action, now clock.Millis) (next, error) {
 	settled := h.settle.covers(s) && (do == Enroll) == (s.Entry.State == StateClaiming)
 	if left := h.settle.until - h.ends.clk.Mono(); settled && left > 0 {
-		return next{wait: left}, nil
+		return h.waitSettled(left), nil
 	}
 	if do == Enroll && !settled {
 		claim, n, err := h.claim(ctx, s, now)
-		if err != nil || n.why != nil {
+		if err != nil || n.kind != "" {
 			return n, err
 		}
 		s = claim
@@ -272,15 +320,24 @@ func (h *holder) take(ctx context.Context, s Snapshot, do Action, now clock.Mill
 func (h *holder) settles(s Snapshot) next {
 	wait := h.ends.settled(*s.Root)
 	h.settle = settling{s.Root.Stat.Version, s.Entry.Stat.Mzxid, s.Conn, h.ends.clk.Mono() + wait}
+	h.settlings++
 	h.held = nil
-	why := fmt.Errorf("worker %d is claimed, and not used for %s, in case another node had it", h.rec.WorkerID, wait.Round(time.Millisecond))
-	return next{wait: wait, kind: EventSettling, why: why}
+	return h.waitSettled(wait)
+}
+
+// waitSettled is the wait for the rest of a settling.
+func (h *holder) waitSettled(left time.Duration) next {
+	again := ""
+	if h.settlings > 1 {
+		again = fmt.Sprintf(", for the %d. time: the connection broke, or the root or the entry was written meanwhile", h.settlings)
+	}
+	return waits(EventSettling, left, fmt.Errorf("worker %d is claimed, and not used for %s, in case another node had it%s", h.rec.WorkerID, left.Round(time.Millisecond), again))
 }
 
 // claim has the registry find a worker ID, and files the claim.
 func (h *holder) claim(ctx context.Context, s Snapshot, now clock.Millis) (Snapshot, next, error) {
 	if left := h.rec.Limit.Sub(now); h.rec.State == RecordActive && left > 0 { // it may start without the registry still
-		return s, next{wait: left, why: fmt.Errorf("%w: worker %d was ours up to %s, and another piece begins then", ErrLeaseOver, h.rec.WorkerID, h.rec.Limit)}, nil
+		return s, waits(EventPieceEnds, left, fmt.Errorf("%w: worker %d was ours up to %s, and another piece begins then", ErrLeaseOver, h.rec.WorkerID, h.rec.Limit)), nil
 	}
 	r := h.rec
 	r.Timestamp = max(r.Timestamp, now)
@@ -291,13 +348,13 @@ func (h *holder) claim(ctx context.Context, s Snapshot, now clock.Millis) (Snaps
 	exhausted := (*ExhaustedError)(nil)
 	switch {
 	case errors.As(err, &exhausted) && exhausted.Next > 0 && exhausted.Next.Sub(now) <= FreeSoon:
-		return s, next{wait: max(exhausted.Next.Sub(now), retryPause), why: err}, nil
+		return s, waits(EventExhausted, max(exhausted.Next.Sub(now), retryPause), err), nil
 	case errors.Is(err, ErrNoCluster):
-		return s, next{wait: closedPoll, kind: EventNoCluster, why: err}, nil
+		return s, waits(EventNoCluster, closedPoll, err), nil
 	case err != nil:
 		return s, next{}, err
 	}
-	r.acknowledged(*claim.Entry, *claim.Root)
+	r.acknowledged(*claim.Entry, *claim.Root, h.ends.servers)
 	r.Losses, r.LostAt, r.Ceiling = claim.Root.Losses, claim.Root.LostAt, max(r.Ceiling, r.Floor)
 	if err := h.ends.save(ctx, r); err != nil {
 		return s, next{}, fmt.Errorf("the claim could not be recorded: %w", err)
@@ -319,21 +376,18 @@ func (h *holder) report(ctx context.Context, r Record) (Record, error) {
 		case err != nil:
 			return h.rec, err
 		}
-		switch do := h.ends.decide(h.rec, s, Moment{Clock: r.Timestamp, Margin: h.ends.margin, Running: true}); {
+		switch do := h.ends.decide(h.rec, s, Moment{Clock: r.Timestamp, Margin: h.ends.margin, Running: true, Strange: h.rec.Strange(h.ends.servers)}); {
 		case do.FixesRoot():
 			err = h.fixRoot(ctx, s, do)
-		case do == Report, do == PutBack:
+		case do == Report, do == PutBack, do == Release:
 			if err = h.write(ctx, s, do, r.Timestamp); err == nil {
 				h.rec.Losses, h.rec.LostAt = h.held.Root.Losses, h.held.Root.LostAt
 				return h.rec, nil
 			}
-		case do == Release:
-			if s, err = h.ends.registry.Write(ctx, s, h.rec, StateReleased); err == nil {
-				h.rec.acknowledged(*s.Entry, *s.Root)
-				return h.rec, nil
-			}
 		case do == Fence:
 			return h.rec, fmt.Errorf("%w: %w", ErrFenced, h.copied(s))
+		case do == Refuse: // the piece is ours all the same, up to its limit
+			return h.rec, fmt.Errorf("%w: %w", ErrUnreachable, h.strange())
 		default:
 			return h.rec, fmt.Errorf("%w: worker %d is ours up to %s, too soon for a report to prolong it: a new piece begins then", ErrLeaseOver, r.WorkerID, r.AckedLimit)
 		}
@@ -364,6 +418,10 @@ func (e Entry) holder() string {
 
 // tellOfLoss says what is lost, where do is about that.
 func (h *holder) tellOfLoss(do Action, s Snapshot) {
+	if do == PutBack && s.Entry.damaged() {
+		h.ends.tell(Event{Kind: EventRewritten, Text: fmt.Sprintf("the entry of worker %d could not be read, as after an edit by hand: this daemon has written it again", h.rec.WorkerID)})
+		return
+	}
 	lost := do == MakeRoot || do == NoteLoss || do == PutBack || do == Repair && s.Root.Parent != 0
 	if !lost || h.toldLoss > h.rec.Losses {
 		return

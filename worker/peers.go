@@ -19,26 +19,43 @@ const (
 )
 
 // askAtStart compares the clock with those of the peers at addresses before anything is
-// written. resumes tells that this instance has a worker ID of the
-// cluster already. It keeps:
+// written. It keeps:
 //
 //  1. A clock that the peers together put beyond the threshold is refused, where at
-//     least half of them answer. A daemon that resumes goes on where one single peer
-//     answered: it is unknown which of the two clocks is wrong (clock.Verdict.Refuses).
+//     least half of them answer. A daemon that resumes, since it has had a worker ID of the
+//     cluster, goes on where one single peer answered: it is unknown which of the two
+//     clocks is wrong (clock.Verdict.Refuses).
 //  2. Silence is a warning, never a refusal: a cluster has to start again after
 //     it was down as a whole.
-func (w *Worker) askAtStart(ctx context.Context, addresses []string, resumes bool) error {
-	if w.cfg.Prober == nil || len(addresses) == 0 {
+//  3. A clock ahead of what the boot-time clock allows is refused unless more than half of the
+//     peers that answer have its time; where none does it goes on with an alarm, until one
+//     has answered (boot-time-clock).
+func (w *Worker) askAtStart(ctx context.Context, r Record, addresses []string) error {
+	var samples []clock.Sample
+	if w.cfg.Prober != nil && len(addresses) > 0 {
+		samples = w.panel.Ask(ctx, addresses, w.allWell)
+		if ctx.Err() != nil {
+			return fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
+		}
+		if verdict, said := w.panel.Judge(samples); verdict.Refuses(w.cfg.Threshold, r.Cluster != "") {
+			return fmt.Errorf("%w: it is %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, said)
+		}
+		w.countVotes(samples)
+	}
+	now := w.cfg.Clock.Read()
+	by := now.Booted().Sub(r.Booted)
+	if r.BootID == "" || r.BootID != w.cfg.BootID || by <= w.cfg.MaxForwardStep {
 		return nil
 	}
-	samples := w.panel.Ask(ctx, addresses, w.allWell)
-	if ctx.Err() != nil {
-		return fmt.Errorf("stopped while asking the peers for their clocks: %w", ctx.Err())
+	ahead := fmt.Errorf("it says %s, which is %s ahead of what the machine's boot-time clock allows since worker %d reported last", now.Wall(), by, r.WorkerID)
+	switch agree, answered := w.panel.Agreeing(samples); {
+	case answered == 0:
+		w.mu.Lock()
+		w.unproven = fmt.Errorf("%w, and no peer says what time it is", ahead)
+		w.mu.Unlock()
+	case 2*agree <= answered:
+		return fmt.Errorf("%w: %w, and only %d of %d peers have the same time (%s). Fix the clock (NTP)", ErrClockRefused, ahead, agree, answered, clock.Offsets(samples))
 	}
-	if verdict, said := w.panel.Judge(samples); verdict.Refuses(w.cfg.Threshold, resumes) {
-		return fmt.Errorf("%w: it is %s. Fix the clock (NTP); if the peers' are wrong, theirs", ErrClockRefused, said)
-	}
-	w.countVotes(samples)
 	return nil
 }
 
@@ -134,6 +151,9 @@ func (w *Worker) countVotes(samples []clock.Sample) {
 	w.mu.Lock()
 	before := w.vote
 	w.vote, w.samples, w.asked = vote, samples, w.cfg.Clock.Read()
+	if slices.ContainsFunc(samples, func(s clock.Sample) bool { return s.Err == nil }) {
+		w.unproven = nil
+	}
 	w.mu.Unlock()
 	if vote != before {
 		w.ask() // the live set may have to change

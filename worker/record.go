@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leafd/leafd/clock"
@@ -9,12 +10,20 @@ import (
 
 // Record is what a daemon remembers of itself across restarts.
 type Record struct {
-	Cluster   string       `json:"cluster,omitempty"` // ID of the ZooKeeper root's cluster; empty when standalone, and for an instance that was never given a worker ID
-	Node      string       `json:"node"`              // a name for people, --node or ip:port
-	WorkerID  int64        `json:"worker_id"`         // NoWorkerID until one was claimed
-	Layout    string       `json:"layout"`            // e.g. "41+10+12"
-	Epoch     clock.Millis `json:"epoch"`             // start of the layout's time, ms since the Unix epoch
-	Timestamp clock.Millis `json:"timestamp"`         // the clock last reported
+	Cluster string `json:"cluster,omitempty"` // ID of the ZooKeeper root's cluster; empty when standalone, and for an instance that was never given a worker ID
+	// Root and Forever are the paths of the cluster's root and of its entries' parent, as the settings
+	// had them; Servers those of the settings when the root was last seen there.
+	Root      string       `json:"root,omitempty"`
+	Forever   string       `json:"forever,omitempty"`
+	Servers   []string     `json:"servers,omitempty"`
+	Node      string       `json:"node"`      // a name for people, --node or ip:port
+	WorkerID  int64        `json:"worker_id"` // NoWorkerID until one was claimed
+	Layout    string       `json:"layout"`    // e.g. "41+10+12"
+	Epoch     clock.Millis `json:"epoch"`     // start of the layout's time, ms since the Unix epoch
+	Timestamp clock.Millis `json:"timestamp"` // the clock last reported
+	// BootID names the run of the machine in which that was, and Booted is when that began, by that clock.
+	BootID string       `json:"boot_id,omitempty"`
+	Booted clock.Millis `json:"booted,omitempty"`
 	// Ceiling is the time below which IDs may have been issued. After a
 	// clean stop it lies just above the last ID, else ahead of Timestamp.
 	Ceiling clock.Millis `json:"ceiling"`
@@ -94,8 +103,22 @@ func (r *Record) begins(owner string, e *Entry) {
 	r.Current = Life{owner, number}
 }
 
-// acknowledged takes over what the registry has as the entry of this life, in the cluster of root.
-func (r *Record) acknowledged(e Entry, root Root) {
+// Strange tells that none of servers is one at which r has seen its root (right-ensemble).
+func (r Record) Strange(servers []string) bool {
+	return len(r.Servers) > 0 && !slices.ContainsFunc(servers, func(s string) bool { return slices.Contains(r.Servers, s) })
+}
+
+// saw takes over a reading of the clocks that was judged; one that is behind stays unrecorded.
+func (r *Record) saw(now clock.Reading, bootID string) {
+	if now.Wall() >= r.Timestamp {
+		r.Timestamp, r.BootID, r.Booted = now.Wall(), bootID, now.Booted()
+	}
+}
+
+// acknowledged takes over what the registry, at servers, has as the entry of this life, in the
+// cluster of root.
+func (r *Record) acknowledged(e Entry, root Root, servers []string) {
+	r.Servers = servers
 	r.Cluster, r.LongestLease, r.LongestSession, r.Closed = root.Cluster, root.LongestLease(), root.LongestSession(), root.Floor
 	r.WorkerID, r.Floor, r.Limit, r.AckedLimit = e.WorkerID, e.Floor, e.Limit, e.Limit
 	r.Acked = r.Current
@@ -135,11 +158,23 @@ func (r Record) Reaches(now clock.Millis, margin time.Duration) bool {
 	return r.WorkerID >= 0 && r.State == RecordActive && now.Add(margin) < r.AckedLimit
 }
 
+// claimsAgain tells that e is our own entry, and nothing was issued under it (claim-again).
+func (r Record) claimsAgain(e *Entry) bool {
+	return e != nil && r.State == RecordClaiming && e.Instance == r.Instance && e.WorkerID == r.WorkerID && r.Knows(e.Owner) && e.State != StateReleased
+}
+
 // FloorOn returns where a piece of r's may begin that follows on e, which is nil where there is
-// no entry (floor-at-the-limit).
+// no entry (floor-at-the-limit). Below a ceiling an earlier life of this directory may have issued, where a
+// damaged slot of its file hides the last record.
 func (r Record) FloorOn(root Root, e *Entry) clock.Millis {
 	floor := root.Floor
-	if e != nil {
+	switch {
+	case r.claimsAgain(e):
+		floor = max(floor, e.Floor, e.Ceiling, r.Floor, r.Ceiling)
+		if e.State == StateActive { // it may be that of a backup one day, and is older then, whatever its limit
+			floor = max(floor, e.Floor+1)
+		}
+	case e != nil:
 		floor = max(floor, e.Floor, e.Limit, e.Ceiling)
 		if e.Instance == r.Instance && e.WorkerID == r.WorkerID {
 			floor = max(floor, r.Floor, r.Limit)
@@ -159,9 +194,11 @@ func (r Record) Follows(e Entry, now, by clock.Millis) (yes bool, from clock.Mil
 	switch own := e.Instance == r.Instance && r.Knows(e.Owner); {
 	case !byItself:
 		return false, 0
+	case r.claimsAgain(&e):
+		from = e.Floor
 	case e.State == StateActive && !own:
 		return from <= min(now, by), from
-	case e.State == StateClaiming && !own:
+	case e.State == StateClaiming && !own && !e.Free:
 		from = max(from, now.Add(e.Stat.Mtime.Add(claimAge).Sub(by)))
 	}
 	return from <= now, from

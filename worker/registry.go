@@ -14,6 +14,9 @@ import (
 var (
 	// ErrUnreachable: the registry gave no answer in time. A write may have been done.
 	ErrUnreachable = errors.New("registry unreachable")
+	// ErrRefused: the registry answered, and did not do what was asked for: a quota, an ACL,
+	// throttling, or what this program doesn't know. It may be asked again.
+	ErrRefused = errors.New("the registry refused")
 	// ErrChanged: the registry is in another state than the Snapshot shows, and nothing was
 	// written; or it is not known whether it is. Look again.
 	ErrChanged = errors.New("the registry has changed since it was read")
@@ -31,13 +34,14 @@ var (
 // used. It decides nothing: it shows what there is (Look), and carries out what Decide says
 // (FixRoot, Claim, Write), each time on the condition that the registry is still as the Snapshot
 // shows it. Its methods are called one at a time, but Peers and Close, which may be called at
-// any time. Each returns within its context; ErrUnreachable where the registry doesn't answer.
+// any time. Each returns within its context; ErrUnreachable where the registry doesn't answer, ErrRefused
+// where it answers that it doesn't.
 type Registry interface {
 	// Look reads, as new as the registry has it, what Decide has to know about r: the root, the
 	// entry of r.WorkerID, and whether a life is shown as live at that entry's address under
 	// r.Instance. It waits for the registry until ctx is done. ErrForeign (the registry is of
 	// another cluster than r's, or for another layout or epoch, or keeps its entries
-	// elsewhere), ErrDamaged (the root or the entry can't be read).
+	// elsewhere), ErrDamaged (the root can't be read; an entry that can't is StateDamaged).
 	Look(ctx context.Context, r Record) (Snapshot, error)
 	// FixRoot does what do says about the root (Action.FixesRoot), as r knows it. ErrNoCluster
 	// for Await, which says what there is to wait for; ErrChanged.
@@ -119,7 +123,33 @@ const (
 	StateActive   EntryState = "active"   // an instance's, whether it runs or not
 	StateReleased EntryState = "released" // any instance may take it over
 	StateClaiming EntryState = "claiming" // nothing is issued under it
+	StateFree     EntryState = "free"     // to Write alone: a claim that is given back (Entry.Free)
+	StateDamaged  EntryState = "damaged"  // never written: it can't be read
 )
+
+// Over is what stood where a claim was made: the last entry at its path that was no claim.
+type Over struct {
+	Instance string       `json:"instance"`
+	Floor    clock.Millis `json:"floor"`
+	Limit    clock.Millis `json:"limit"`
+	Life     int64        `json:"life"`
+	State    EntryState   `json:"state"`
+}
+
+func (o Over) entry() Entry {
+	return Entry{Instance: o.Instance, Floor: o.Floor, Limit: o.Limit, Life: o.Life, State: o.State}
+}
+
+// MadeOver returns what a claim in the place of e is made over; nil for nothing.
+func (e *Entry) MadeOver() *Over {
+	switch {
+	case e == nil:
+		return nil
+	case e.State == StateClaiming:
+		return e.Over
+	}
+	return &Over{e.Instance, e.Floor, e.Limit, e.Life, e.State}
+}
 
 // Entry is one worker ID in the registry, with the names that ZooKeeper has it under: the Java Leaf's
 // three fields in its spelling and types (port is a string there), and ours.
@@ -135,6 +165,8 @@ type Entry struct {
 	Owner     string       `json:"owner"`    // life that wrote it; empty where leafd did not
 	Life      int64        `json:"life"`     // its number; each life of an instance has a greater one
 	State     EntryState   `json:"state"`
+	Over      *Over        `json:"over,omitempty"` // of a claim
+	Free      bool         `json:"free,omitempty"` // of a claim: it was given back, and may be taken at once
 	WorkerID  int64        `json:"-"`
 	Live      bool         `json:"-"` // it is in the live set; set where entries are listed
 	Stat      Stat         `json:"-"`

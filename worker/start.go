@@ -32,6 +32,10 @@ import (
 //	    written since; it replaces the latter, durably, before it writes the entry itself.
 //	    An entry of our instance that is not older, with any other life, or a record of
 //	    another directory, means that one of two directories is a copy: ours is set aside.
+//	right-root  A record is of one root and one path of the entries: settings that name others are
+//	    a mistake, with which nothing is read or written.
+//	boot-time-clock  A clock that is further ahead than the boot-time clock allows since the
+//	    record was written needs the peers: a restart is no way around the guard of a step.
 //	-  The guards refuse with ErrClockRefused; a registry's failure is never
 //	    taken for that, nor the other way round. No guard is left out because
 //	    the registry failed.
@@ -49,6 +53,11 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 	}
 	w := newWorker(cfg)
 	if err := w.start(ctx); err != nil {
+		if w.cfg.Registry != nil {
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReport)
+			_ = w.holder.giveBack(bounded) // else it counts as given up in a minute
+			cancel()
+		}
 		w.endLife()
 		return nil, errors.Join(err, w.closeRegistry())
 	}
@@ -57,11 +66,15 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 
 func (w *Worker) start(ctx context.Context) error {
 	w.anchor = w.cfg.Clock.Read()
+	if now := w.anchor.Wall(); now < w.cfg.Epoch || w.cfg.LayoutEnd > 0 && now >= w.cfg.LayoutEnd {
+		return fmt.Errorf("%w: it says %s, and layout %s has times from %s to %s. Fix the clock (NTP); if it is right, this layout and epoch can't be used",
+			ErrClockRefused, now, w.cfg.Layout, w.cfg.Epoch, w.cfg.LayoutEnd)
+	}
 	unusable, err := w.load()
 	switch {
 	case err != nil:
 	case w.cfg.Registry == nil:
-		err = cmp.Or(unusable, w.startAlone())
+		err = cmp.Or(unusable, w.startAlone(ctx))
 	default:
 		err = w.startRegistered(ctx, unusable)
 	}
@@ -82,7 +95,7 @@ func (w *Worker) start(ctx context.Context) error {
 func (w *Worker) fresh() Record {
 	return Record{
 		Node: w.cfg.Node, WorkerID: NoWorkerID, Layout: w.cfg.Layout, Epoch: w.cfg.Epoch, Owner: w.cfg.Owner, DirectoryID: w.cfg.DirectoryID,
-		Instance: uuid.NewString(), Born: w.cfg.Clock.Read().Wall(),
+		Instance: uuid.NewString(), Born: w.cfg.Clock.Read().Wall(), Root: w.cfg.Root, Forever: w.cfg.Forever,
 	}
 }
 
@@ -108,6 +121,12 @@ func (w *Worker) load() (unusable, err error) {
 		return fmt.Errorf("%w: worker.json is older than what this data directory has issued as worker %d: put the newest one back, "+
 			"or, once the clock is right and past every ID issued so far, delete leafd.lock", ErrRestored, r.WorkerID), nil
 	}
+	copied := r.Instance != "" && r.DirectoryID != "" && r.DirectoryID != w.cfg.DirectoryID
+	if !copied && w.cfg.Registry != nil {
+		if err := CheckRoot(r, w.cfg.Root, w.cfg.Forever); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.checkClock(r); err != nil {
 		return nil, err
 	}
@@ -116,25 +135,25 @@ func (w *Worker) load() (unusable, err error) {
 		r.MaybeStale = false
 		w.notify(Event{Kind: EventRecordStale, Until: r.Ceiling})
 	}
-	if r.Instance != "" && r.DirectoryID != "" && r.DirectoryID != w.cfg.DirectoryID {
+	if copied {
 		return fmt.Errorf("%w: worker %d was recorded in another data directory, of which this one is a copy", ErrCopied, r.WorkerID), nil
 	}
 	if r.Instance == "" { // standalone
 		r.Instance, r.Born, r.DirectoryID = me.Instance, me.Born, me.DirectoryID
 	}
-	r.Node, r.Owner = me.Node, me.Owner
+	r.Node, r.Owner, r.Root, r.Forever = me.Node, me.Owner, me.Root, me.Forever
 	*me = r
 	return nil, nil
 }
 
 // startAlone is the start of a standalone daemon: its record alone remembers anything.
-func (w *Worker) startAlone() error {
+func (w *Worker) startAlone(ctx context.Context) error {
 	r := &w.holder.rec
 	if err := CheckStandalone(*r, w.cfg.WorkerID); err != nil {
 		return err
 	}
 	r.WorkerID, r.Instance, r.Born = w.cfg.WorkerID, "", 0
-	return nil
+	return w.askAtStart(ctx, *r, nil)
 }
 
 // startRegistered takes one step after the other until the registry has acknowledged our
@@ -142,11 +161,13 @@ func (w *Worker) startAlone() error {
 func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 	h := &w.holder
 	h.ends = w.ends()
-	guards := func(context.Context) error { return w.guards(ctx) } // they outlast a look
+	var slow *time.Timer
+	guards := func(context.Context) error { slow.Stop(); return w.guards(ctx) } // they outlast a look
 	h.ends.guards = guards
 	h.ends.save = func(_ context.Context, r Record) error { return w.cfg.Cache.Save(r) }
-	deadline := w.cfg.Clock.Mono() + w.cfg.MaxWait
-	var told EventKind
+	limit := w.cfg.Clock.Mono() + w.cfg.MaxWait
+	deadline := limit // and one settling more
+	pause, told, settlings := retryPause, EventKind(""), 0
 	for {
 		patience := max(deadline-w.cfg.Clock.Mono(), w.cfg.LookTimeout) // or the last look is cut short
 		offline := cmp.Or(unusable, w.mayGoOffline(h.rec))
@@ -157,19 +178,24 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 			offline = cmp.Or(offline, errors.New("another life of this instance was shown as live"))
 		}
 		bounded, cancel := context.WithTimeout(ctx, patience)
+		slow = time.AfterFunc(w.cfg.LookTimeout, func() {
+			w.notify(Event{Kind: EventUnreachable, Err: fmt.Errorf("the registry has not answered for %s", w.cfg.LookTimeout)})
+		})
 		n, err := h.step(bounded)
+		slow.Stop()
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("stopped while starting: %w", cmp.Or(err, n.why, ctx.Err()))
-		case errors.Is(err, ErrUnreachable) && offline == nil:
+		case errors.Is(err, ErrChanged):
+			n.why = fmt.Errorf("%w: the start met one change after another: %w", ErrUnreachable, err)
+		case (errors.Is(err, ErrUnreachable) || errors.Is(err, ErrRefused)) && offline == nil:
 			w.remoteErr = err
 			w.notify(Event{Kind: EventOffline, Err: err})
 			return w.guards(ctx)
-		case errors.Is(err, ErrUnreachable):
-			n = next{wait: retryPause, why: fmt.Errorf("%w; and %w: the registry has to answer once", err, offline)}
-		case errors.Is(err, ErrChanged):
-			n = next{why: fmt.Errorf("%w: the start met one change after another: %w", ErrUnreachable, err)}
+		case errors.Is(err, ErrUnreachable), errors.Is(err, ErrRefused):
+			n = waits(EventUnreachable, pause, fmt.Errorf("%w; and %w: the registry has to answer once", err, offline))
+			pause = min(2*pause, mostPause)
 		case err != nil:
 			return err
 		case n.done:
@@ -190,13 +216,13 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 			h.ends.guards = guards // they are stricter with a new instance
 			continue
 		}
-		if n.kind != "" && n.kind != told {
+		if settlings != h.settlings {
+			told, deadline = "", max(deadline, limit+n.wait)
+		}
+		if n.wait > 0 && n.kind != told {
 			w.notify(Event{Kind: n.kind, Err: n.why, Wait: n.wait})
 		}
-		told = n.kind
-		if h.settle.until > 0 {
-			deadline = max(deadline, h.settle.until+w.cfg.MaxWait)
-		}
+		told, settlings = n.kind, h.settlings
 		if left := deadline - w.cfg.Clock.Mono(); n.why != nil && n.wait >= left {
 			return n.why
 		}
@@ -210,7 +236,7 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 func (w *Worker) ends() holderEnds {
 	return holderEnds{
 		registry: w.cfg.Registry, decide: Decide, clk: w.cfg.Clock, owner: w.cfg.Owner, margin: 2 * w.cfg.Threshold,
-		lease: w.leaseOf, judged: w.judged, settled: w.settleTime, tell: w.notify, save: w.saveIdentity,
+		lease: w.leaseOf, judged: w.judged, settled: w.settleTime, tell: w.notify, save: w.saveIdentity, servers: w.cfg.Servers,
 	}
 }
 
@@ -245,7 +271,7 @@ func (w *Worker) guards(ctx context.Context) error {
 	if w.remoteErr == nil && w.cfg.Prober != nil {
 		r.Peers = w.addresses(ctx, r.Peers)
 	}
-	if err := w.askAtStart(ctx, r.Peers, r.Cluster != ""); err != nil {
+	if err := w.askAtStart(ctx, *r, r.Peers); err != nil {
 		return err
 	}
 	return w.passCeiling(ctx, *r)
@@ -318,7 +344,7 @@ func (w *Worker) checkClock(r Record) error {
 // passCeiling waits until the clock has passed the recorded ceiling (start-above-ceiling), but not
 // for longer than MaxWait.
 func (w *Worker) passCeiling(ctx context.Context, r Record) error {
-	for {
+	for until := w.cfg.Clock.Mono() + w.cfg.MaxWait; ; {
 		if err := w.checkClock(r); err != nil {
 			return err
 		}
@@ -326,7 +352,7 @@ func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 		if left <= 0 {
 			return nil
 		}
-		if left > w.cfg.MaxWait {
+		if left > until-w.cfg.Clock.Mono() {
 			return fmt.Errorf("%w: the last stop was unclean and IDs of worker %d may have been issued up to %s, %s from now; that is more than the %s a start may wait: start again after that, or raise --startup-timeout",
 				ErrClockRefused, r.WorkerID, r.Ceiling, left, w.cfg.MaxWait)
 		}
@@ -335,6 +361,17 @@ func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 			return fmt.Errorf("stopped while waiting for the ceiling %s of the last run: %w", r.Ceiling, err)
 		}
 	}
+}
+
+// CheckRoot returns ErrForeign where r is the record of a cluster at another root than the settings
+// name, or with another path of the entries (right-root).
+func CheckRoot(r Record, root, forever string) error {
+	if r.Cluster == "" || r.Root == root && r.Forever == forever {
+		return nil
+	}
+	return fmt.Errorf("%w: the record is of cluster %s at root %s, with its worker IDs under %s, and the settings name root %s and %s: nothing was read or written there. "+
+		"Set --zk-root and --zk-forever-path right; to move on purpose, stop the daemon, run leafd worker release %d in the old root, and give it an empty --data-dir",
+		ErrForeign, r.Cluster, r.Root, r.Forever, root, forever, r.WorkerID)
 }
 
 // CheckStandalone returns ErrForeign where r is not the record of a standalone daemon with that

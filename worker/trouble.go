@@ -16,6 +16,9 @@ var (
 	ErrNotRecorded = errors.New("the ceiling could not be recorded")
 	// ErrLeaseHalf tells that half of the time has passed for which IDs may be issued without the registry.
 	ErrLeaseHalf = errors.New("half of the lease is over")
+	// ErrClockUnproven tells that the clock was ahead of what the boot-time clock allows when this life
+	// began, and that no peer has told its own since (boot-time-clock).
+	ErrClockUnproven = errors.New("the clock may be ahead")
 	// ErrPeersUndecided tells that clocks differ and no majority says which are wrong.
 	ErrPeersUndecided = errors.New("the clocks differ")
 	// ErrPeersSilent tells that none of the peers tells its clock.
@@ -48,6 +51,9 @@ func (w *Worker) Troubles() (all []Trouble) {
 	case w.lastErr != nil:
 		add(ErrNotRecorded, w.lastErr)
 	}
+	if w.unproven != nil {
+		add(ErrClockUnproven, w.unproven)
+	}
 	if is := map[clock.Vote]error{clock.Outvoted: ErrPeersDisagree, clock.Undecided: ErrPeersUndecided}[w.vote]; is != nil {
 		_, said := w.panel.Judge(w.samples)
 		add(is, errors.New("this clock is "+said))
@@ -56,7 +62,11 @@ func (w *Worker) Troubles() (all []Trouble) {
 		add(ErrPeersSilent, silent)
 	}
 	if r := w.record; w.remoteErr != nil {
-		add(ErrUnreachable, w.remoteErr)
+		is := ErrUnreachable
+		if errors.Is(w.remoteErr, ErrRefused) && !errors.Is(w.remoteErr, ErrUnreachable) {
+			is = ErrRefused
+		}
+		add(is, w.remoteErr)
 		if half := r.Registered.Add(r.Limit.Sub(r.Registered) / 2); r.Registered > 0 && r.Limit > 0 && now >= half {
 			add(ErrLeaseHalf, fmt.Errorf("worker %d is ours up to %s, and ZooKeeper took the last report at %s", r.WorkerID, r.Limit, r.Registered))
 		}

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -28,15 +29,19 @@ type claim struct {
 	held    map[int64]bool // worker IDs that have an entry, and whether one that isn't ours
 	counter int64          // ZooKeeper's next number then
 	shared  bool           // with Java Leafs
-	astray  []int64        // worker IDs of hints behind which none is released
+	astray  []int64        // worker IDs of hints that lead to nothing that may be taken now
 	rnd     *rand.Rand     // by the session, so that each daemon draws others
 	next    clock.Millis   // when the next piece ends; 0: unknown
 }
 
-// Claim implements worker.Registry. It tries our own entry; one that was released, drawn from
-// the hints; ZooKeeper's next number; one without an entry; and one after the end of its piece. Where
-// Java Leafs share the tree it takes none of the latter two, since ZooKeeper's counter is all that they
-// go by, and never 0, which they take without asking.
+// Claim implements worker.Registry. It tries our own entry; one that was released, or a claim that was
+// given back, drawn from the hints; ZooKeeper's next number; one without an entry; and one after the
+// end of its piece, or a claim that is a minute old. Where Java Leafs share the tree it takes no number
+// without an entry, and no piece that has ended, since ZooKeeper's counter is all that they go by, and
+// never 0, which they take without asking. It keeps:
+//
+//	bounded-claim  A claim costs a constant number of requests, but for the last two steps, which
+//	    read the list once: of hints that lead to nothing that may be taken now it follows mostAstray.
 func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Record, now clock.Millis) (worker.Snapshot, error) {
 	c := &claim{Registry: r, s: s, me: me, now: now, shared: r.forever != usualForever(r.root)}
 	c.rnd = rand.New(rand.NewPCG(uint64(r.session.Info().ID), 0)) //nolint:gosec // it is no secret
@@ -78,9 +83,15 @@ func (c *claim) barred(workerID int64) bool {
 	return workerID > c.cfg.Layout.MaxWorker() || c.held[workerID] || workerID == 0 && c.shared
 }
 
-// released takes our own entry, or one that was given back, drawn among the hints. Hints that lead nowhere
-// are mostly about to be removed, by the daemon that took the worker ID: the one that finds no other removes
-// them.
+// mostAstray is how many hints, one after the other, may lead to nothing that may be taken now.
+const mostAstray = 16
+
+// hintAge is how old such a hint is before it is removed: a younger one may be of a release under way, or
+// about to be removed by the daemon that took the worker ID.
+const hintAge = time.Minute
+
+// released takes our own entry, or one that was given back, drawn among the hints. Of those that lead
+// nowhere it removes the old ones.
 func (c *claim) released(ctx context.Context) (bool, error) {
 	done, err := c.among(ctx, true, func(ctx context.Context) ([]int64, error) {
 		hints, _, err := c.children(ctx, c.Registry.released)
@@ -91,8 +102,9 @@ func (c *claim) released(ctx context.Context) (bool, error) {
 		return all, err
 	})
 	for _, workerID := range c.astray {
-		if !done && err == nil {
-			_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1))
+		hint := c.hintOf(workerID)
+		if _, stat, failed := c.session.Exists(ctx, hint); failed == nil && stat != nil && c.zkNow.Sub(clock.Millis(stat.Ctime)) > hintAge {
+			_, _ = c.session.Multi(ctx, 0, deleteNode(hint, stat.Version))
 		}
 	}
 	return done, err
@@ -120,7 +132,7 @@ func (c *claim) rest(ctx context.Context) (bool, error) {
 func (c *claim) among(ctx context.Context, hinted bool, list func(context.Context) ([]int64, error)) (bool, error) {
 	tried := map[int64]bool{}
 	all, err := list(ctx)
-	for err == nil && len(all) > 0 {
+	for err == nil && len(all) > 0 && (!hinted || len(tried) <= mostAstray) { // our own, too
 		workerID := all[0]
 		if all = all[1:]; tried[workerID] {
 			continue
@@ -140,8 +152,8 @@ func (c *claim) among(ctx context.Context, hinted bool, list func(context.Contex
 // mostly so where a hint leads nowhere.
 func (c *claim) take(ctx context.Context, workerID int64, hinted bool) (bool, error) {
 	e, err := c.readEntry(ctx, workerID)
-	released := e != nil && e.State == worker.StateReleased
-	offered := released || e != nil && c.me.Holds(*e)
+	given := e != nil && (e.State == worker.StateReleased || e.State == worker.StateClaiming && e.Free)
+	offered := given || e != nil && c.me.Holds(*e)
 	_, listed := c.held[workerID]
 	switch {
 	case err != nil && !errors.Is(err, worker.ErrDamaged): // a damaged one is in no state in which it can be taken
@@ -149,7 +161,7 @@ func (c *claim) take(ctx context.Context, workerID int64, hinted bool) (bool, er
 	case hinted && !offered, !hinted && e != nil && !listed: // taken, or made, since the list was read
 		c.astray = append(c.astray, workerID) // of use where it is a hint's
 		return false, errTaken
-	case c.barred(workerID), c.shared && !offered:
+	case c.barred(workerID), c.shared && !offered && (e == nil || e.State != worker.StateClaiming):
 		return false, nil
 	}
 	if e != nil {
@@ -169,7 +181,7 @@ func (c *claim) take(ctx context.Context, workerID int64, hinted bool) (bool, er
 	if s, err = c.Write(ctx, s, me, worker.StateClaiming); err != nil {
 		return false, err
 	}
-	if released {
+	if given {
 		_, _ = c.session.Multi(ctx, 0, deleteNode(c.hintOf(workerID), -1)) // nothing rests on a hint
 	}
 	c.s = s

@@ -252,7 +252,11 @@ func TestNeverZeroBesideJavaLeafs(t *testing.T) {
 		_, err = tr.claim("last", shared)
 		var exhausted *worker.ExhaustedError
 		require.ErrorAs(t, err, &exhausted)
-		require.ErrorContains(t, err, "none of them ever comes back by itself")
+		require.Equal(t, tr.clk.Millis().Add(time.Minute), exhausted.Next, "that of a claim which is old then")
+		clocktest.Pass(time.Minute)
+		got, err := tr.claim("last", shared)
+		require.NoError(t, err)
+		require.NotZero(t, got.Entry.WorkerID)
 		names, _, err := tr.raw.Children(t.Context(), "/snowflake/shop/forever")
 		require.NoError(t, err)
 		require.Len(t, names, 7)
@@ -301,12 +305,12 @@ func TestLimitIsJudgedByBothClocks(t *testing.T) {
 	}
 }
 
-// A hint that leads nowhere is removed by the claim that finds it, and nothing is made from it; one
-// to an entry with its limit ahead stays for later.
+// A hint that leads nowhere is removed by the claim that finds it, once it is a minute old, and nothing is
+// made from it; one to an entry with its limit ahead stays for later.
 func TestHints(t *testing.T) {
 	inTree(t, "", func(t *testing.T, tr *tree) {
 		now := tr.clk.Millis()
-		tr.Plant(tr.holds(2, worker.StateReleased, now.Add(time.Minute)))
+		tr.Plant(tr.holds(2, worker.StateReleased, now.Add(2*time.Minute)))
 		tr.Plant(tr.holds(3, worker.StateActive, now.Add(time.Hour)))
 		tr.Plant(tr.holds(4, worker.StateReleased, 5))
 		tr.Change(4, map[string]any{"state": "?"}) // damaged
@@ -316,15 +320,73 @@ func TestHints(t *testing.T) {
 		}
 		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_released/by-hand", nil, 0)
 		require.NoError(t, err)
+		clocktest.Pass(time.Minute + time.Second)
+		tr.Hint(8)
 		got, err := tr.claim("new")
 		require.NoError(t, err)
 		require.Equal(t, int64(5), got.Entry.WorkerID, "ZooKeeper's next number but that which a hand has taken")
-		require.ElementsMatch(t, []string{"0000000002", "by-hand"}, tr.Hints())
+		require.ElementsMatch(t, []string{"0000000002", "0000000008", "by-hand"}, tr.Hints())
 		clocktest.Pass(time.Minute)
 		got, err = tr.claim("later")
 		require.NoError(t, err)
 		require.Equal(t, int64(2), got.Entry.WorkerID)
-		require.Equal(t, []string{"by-hand"}, tr.Hints())
+	})
+}
+
+// bounded-claim: of a thousand hints that lead nowhere, or to nothing that may be taken now, a claim follows
+// a few, and takes the next number.
+func TestHintsThatLeadNowhere(t *testing.T) {
+	inTree(t, "", func(t *testing.T, tr *tree) {
+		for id := range int64(1000) {
+			tr.Hint(id)
+		}
+		var requests atomic.Int64
+		r := tr.open("new", func(c *zkreg.Config) {
+			c.Dial = func(cfg zksession.Config) (zkreg.Session, error) {
+				s, err := tr.mem.Open(cfg)
+				return counted{s, &requests}, err
+			}
+		})
+		got, err := claimAs(t, r, tr.me("new"), tr.clk.Millis())
+		require.NoError(t, err)
+		require.Zero(t, got.Entry.WorkerID)
+		require.Less(t, requests.Load(), int64(70))
+		require.Len(t, tr.Hints(), 1000)
+	})
+}
+
+// A claim that is given back may be taken at once, in a tree that Java Leafs share too, and says what it was
+// made over, as the claim after it does.
+func TestClaimIsGivenBack(t *testing.T) {
+	inTree(t, "", func(t *testing.T, tr *tree) {
+		tr.full(2, 3)
+		tr.Plant(java(3))
+		released := tr.holds(2, worker.StateReleased, 5)
+		tr.Plant(released)
+		tr.Hint(2)
+		over := &worker.Over{Instance: released.Instance, Floor: released.Floor, Limit: released.Limit, Life: released.Life, State: worker.StateReleased}
+		for _, node := range []string{"a", "b"} {
+			r, me := tr.open(node), tr.me(node)
+			got, err := claimAs(t, r, me, tr.clk.Millis())
+			require.NoError(t, err, node)
+			require.Equal(t, int64(2), got.Entry.WorkerID)
+			require.Equal(t, over, tr.entry(2).Over, "made-over")
+			require.Empty(t, tr.Hints())
+			me.WorkerID, me.Floor, me.Limit = 2, got.Entry.Floor, got.Entry.Limit
+			_, err = r.Write(t.Context(), got, me, worker.StateFree)
+			require.NoError(t, err)
+			e := tr.entry(2)
+			require.Equal(t, []any{worker.StateClaiming, true, e.Floor, over}, []any{e.State, e.Free, e.Limit, e.Over})
+			require.Equal(t, []string{"0000000002"}, tr.Hints())
+		}
+		r, me := tr.open("c"), tr.me("c")
+		got, err := claimAs(t, r, me, tr.clk.Millis())
+		require.NoError(t, err)
+		me.WorkerID, me.Floor, me.Limit = 2, got.Entry.Floor, got.Entry.Floor+1
+		got, err = r.Write(t.Context(), got, me, worker.StateActive)
+		require.NoError(t, err)
+		require.Nil(t, got.Entry.Over)
+		require.False(t, got.Entry.Free)
 	})
 }
 
@@ -673,21 +735,22 @@ func TestDamagedIsNobodys(t *testing.T) {
 		tr.Change(3, map[string]any{"floor": -1})
 		me := tr.me("a")
 		me.WorkerID = 3
-		_, err := tr.open("a").Look(t.Context(), me)
-		require.ErrorIs(t, err, worker.ErrDamaged)
-		require.ErrorContains(t, err, "/leaf/leaf_forever/worker-0000000003")
-		require.ErrorContains(t, err, "delete it while its daemon runs and reaches ZooKeeper")
+		s, err := tr.open("a").Look(t.Context(), me)
+		require.NoError(t, err)
+		require.Equal(t, worker.StateDamaged, s.Entry.State)
 		_, err = tr.Directory().Release(t.Context(), 3, true)
 		require.ErrorIs(t, err, worker.ErrDamaged)
+		require.ErrorContains(t, err, "/leaf/leaf_forever/worker-0000000003")
+		require.ErrorContains(t, err, "never delete it")
 	})
 	inTree(t, "a Java Leaf's payload at our path", func(t *testing.T, tr *tree) {
 		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_forever/worker-0000000003", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
 		require.NoError(t, err)
 		me := tr.me("a")
 		me.WorkerID = 3
-		_, err = tr.open("a").Look(t.Context(), me)
-		require.ErrorIs(t, err, worker.ErrDamaged)
-		require.ErrorContains(t, err, "not of the same program")
+		s, err := tr.open("a").Look(t.Context(), me)
+		require.NoError(t, err)
+		require.Equal(t, worker.StateDamaged, s.Entry.State)
 	})
 	inTree(t, "root", func(t *testing.T, tr *tree) {
 		_, err := sessiontest.Set(t.Context(), tr.raw, "/leaf", []byte("garbage"), -1)

@@ -33,8 +33,8 @@ func (d *Directory) Live(ctx context.Context) ([]worker.Peer, error) {
 }
 
 // Entries returns all entries, ordered by worker ID, also where the root is none yet, or can't be
-// read, with which of their holders are live: their instance is. One with an unreadable payload has
-// StateDamaged, and no more than worker ID and Live. What has no entry's name is skipped. Of entries with
+// read, with which of their holders are live: their owner is. One with an unreadable payload is
+// damaged, and has no more than its worker ID. What has no entry's name is skipped. Of entries with
 // one worker ID, a Java Leaf's and ours, all are returned. worker.ErrUnreachable.
 func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
 	_, t, err := t.look(ctx, worker.NoWorkerID)
@@ -42,7 +42,8 @@ func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
 		return nil, err
 	}
 	names, _, err := t.readNames(ctx)
-	all := make([]*worker.Entry, len(names))
+	live, _, errLive := t.readLive(ctx)
+	all, owners := make([]*worker.Entry, len(names)), make([]string, len(live)) // an instance may have other entries than that of its life
 	group, each := errgroup.WithContext(ctx)
 	group.SetLimit(12) // a few less than a session lets through
 	for i, name := range names {
@@ -53,18 +54,24 @@ func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
 			return err
 		})
 	}
-	if err := cmp.Or(group.Wait(), err); err != nil {
+	for i, p := range live {
+		group.Go(func() error {
+			data, _, err := t.read(each, t.liveOf(p.Address, p.Instance))
+			owners[i] = string(data)
+			return err
+		})
+	}
+	if err := cmp.Or(group.Wait(), err, errLive); err != nil {
 		return nil, err
 	}
-	live, _, err := t.readLive(ctx)
 	there := make([]worker.Entry, 0, len(all))
 	for _, e := range all {
 		if e != nil {
-			e.Live = shows(live, e.Instance)
+			e.Live = e.Owner != "" && slices.Contains(owners, e.Owner)
 			there = append(there, *e)
 		}
 	}
-	return there, err
+	return there, nil
 }
 
 // Look reads what worker.Decide has to know about r, as a daemon's Registry.Look does, but for
@@ -116,7 +123,7 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 		return *e, err
 	}
 	is, p, margin := *e, t.entryOf(workerID), d.cfg.margin()
-	is.State = worker.StateReleased
+	is.State, is.Over, is.Free = worker.StateReleased, nil, false
 	ops := []any{check(t.root, s.Root.Stat.Version)}
 	if e.State == StateJava {
 		is.Ceiling, is.Limit = e.Timestamp, max(e.Timestamp, now).Add(margin)

@@ -130,11 +130,9 @@ func parseName(raw string) (entryName, bool) {
 	return entryName{raw: raw, workerID: int64(number)}, true
 }
 
-// The states of entries that leafd never writes.
-const (
-	StateJava    worker.EntryState = "foreign" // a Java Leaf's: it has no more than ip, port and timestamp
-	StateDamaged worker.EntryState = "damaged" // Directory.Entries: its payload can't be read
-)
+// StateJava is of an entry that no leafd has written, a Java Leaf's: it has no more than ip, port and
+// timestamp.
+const StateJava worker.EntryState = "foreign"
 
 // latest is the end of the year 9999: what lies beyond is no time, but damage.
 const latest clock.Millis = 253402300799999
@@ -174,8 +172,8 @@ func decode[T any](p string, data []byte, d T, kind error, todo string, check fu
 
 // What to do about a payload that can't be trusted.
 const (
-	doEntry = "delete it while its daemon runs and reaches ZooKeeper: the daemon puts it back, as after a loss of data; " +
-		"that of a daemon that is gone for good once every time in it has passed"
+	doEntry = "its daemon writes it again by itself while its piece lies ahead; never delete it: that is taken for a loss of data. " +
+		"That of a daemon that is gone for good may be deleted once the cluster's longest lease has passed since it was altered"
 	doRoot = "it was altered, or a leafd that was never released made it: make it empty, and the daemons of the cluster write it again, as after a loss of data; or, once none of them is left, take another --zk-root"
 )
 
@@ -205,6 +203,9 @@ func decodeEntry(p string, data []byte) (worker.Entry, error) {
 			want(0 <= d.Floor && d.Floor <= d.Limit && d.Limit <= latest && d.Life >= 0,
 				"floor %d, limit %d and life %d: want ms since 1970, the limit not below the floor, before the year 10000, and a life of 0 or more", d.Floor, d.Limit, d.Life),
 			want(java || d.State == worker.StateReleased || d.Owner != "" && d.Instance != "", "owner %q and instance %q: want both, or a Java Leaf's three fields alone", d.Owner, d.Instance),
+			want(d.Over == nil || d.State == worker.StateClaiming && 0 <= d.Over.Floor && d.Over.Floor < d.Over.Limit && d.Over.Limit <= latest && d.Over.Life >= 0 &&
+				slices.Contains([]worker.EntryState{worker.StateActive, worker.StateReleased}, d.Over.State), "over %+v: want a piece, active or released, and a claim with it", d.Over),
+			want(!d.Free || d.State == worker.StateClaiming, "free, and state %q: want claiming with it", d.State),
 			want(java || d.Limit > 0 || d.State == worker.StateClaiming, "no limit: it was altered, or a leafd that was never released wrote it"),
 		)
 	})
@@ -235,6 +236,12 @@ func decodeRoot(p string, data []byte) (worker.Root, error) {
 			want(0 < d.LongestLeaseMS && d.LongestLeaseMS <= int64(latest), "longest_lease %d: want ms, more than 0", d.LongestLeaseMS),
 		)
 	})
+}
+
+// Places returns the paths of the root and of the entries' parent.
+func (c Config) Places() (root, forever string) {
+	root = cmp.Or(c.Root, DefaultRoot)
+	return root, cmp.Or(c.ForeverPath, usualForever(root))
 }
 
 // differs says in what root is for other daemons than those of c and p; nil for nothing. IDs of

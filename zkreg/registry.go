@@ -62,7 +62,7 @@ func (c Config) connect() (tree, error) {
 		c.Dial = func(cfg zksession.Config) (Session, error) { return zksession.Open(cfg) }
 	}
 	s, err := c.Dial(zksession.Config{
-		Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Unreachable: worker.ErrUnreachable,
+		Servers: c.Servers, Timeout: c.SessionTimeout, Auth: c.Auth, TLS: c.TLS, Unreachable: worker.ErrUnreachable, Refused: worker.ErrRefused,
 	})
 	if err != nil {
 		return tree{}, err
@@ -79,6 +79,8 @@ func (c Config) connect() (tree, error) {
 //	    are none of these. One that is answered with another czxid than was read has written
 //	    over another's entry: worker.ErrFenced.
 //	-  An entry that can't be read is never taken, and proves nothing.
+//	made-over  A claim says what it was made over: the last entry at its path that was no claim. So a
+//	    holder that was away judges it as if that stood there.
 type Registry struct {
 	tree
 
@@ -155,6 +157,9 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 		return s, fmt.Errorf("%w: the record is of worker %d, and layout %s ends at %d", worker.ErrForeign, me.WorkerID, r.cfg.Layout, r.cfg.Layout.MaxWorker())
 	}
 	d := r.dataOf(me, state)
+	if d.State == worker.StateClaiming {
+		d.Over = s.Entry.MadeOver()
+	}
 	p := r.entryOf(me.WorkerID)
 	ops := []any{check(r.root, s.Root.Stat.Version)}
 	if s.Entry != nil {
@@ -172,7 +177,7 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 	}
 	d.Stat = statOf(stat)
 	s.Entry = &d
-	if state == worker.StateReleased {
+	if state == worker.StateReleased || d.Free {
 		_, _ = r.session.Multi(ctx, 0, createNode(r.hintOf(me.WorkerID), nil, 0)) // nothing rests on a hint
 	}
 	return s, nil
@@ -181,8 +186,12 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 // dataOf is the entry of me in state, to be written by us.
 func (r *Registry) dataOf(me worker.Record, state worker.EntryState) worker.Entry {
 	ip, port, _ := net.SplitHostPort(r.cfg.Address) // it is one
+	free := state == worker.StateFree
+	if free {
+		state = worker.StateClaiming
+	}
 	return worker.Entry{
-		WorkerID: me.WorkerID, IP: ip, Port: port, Node: r.cfg.Node, Timestamp: me.Timestamp, Ceiling: me.Ceiling, Floor: me.Floor, Limit: me.Limit,
+		WorkerID: me.WorkerID, Free: free, IP: ip, Port: port, Node: r.cfg.Node, Timestamp: me.Timestamp, Ceiling: me.Ceiling, Floor: me.Floor, Limit: me.Limit,
 		Instance: me.Instance, Owner: me.Current.Owner, Life: me.Current.Number, State: state,
 	}
 }
@@ -190,7 +199,7 @@ func (r *Registry) dataOf(me worker.Record, state worker.EntryState) worker.Entr
 // Show implements worker.Registry. The node has the address that peers are to ask in its name.
 func (r *Registry) Show(ctx context.Context, me worker.Record, live bool) error {
 	p := r.liveOf(r.cfg.Address, me.Instance)
-	for {
+	for range mostTries {
 		was, stat, err := r.read(ctx, p)
 		var ops []any
 		switch {
@@ -211,7 +220,11 @@ func (r *Registry) Show(ctx context.Context, me worker.Record, live bool) error 
 			return err
 		}
 	}
+	return fmt.Errorf("%w: %s met one change after another", worker.ErrChanged, p)
 }
+
+// mostTries is how often what meets a change is tried again: each change has a cause of its own.
+const mostTries = 8
 
 func check(p string, version int32) any { return &zk.CheckVersionRequest{Path: p, Version: version} }
 

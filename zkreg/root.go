@@ -230,17 +230,31 @@ const (
 // have, six hours at least (worker.YoungLease). An error where it is for other daemons, naming both
 // values. Only with fresh is one made where nothing stands: else worker.ErrNoCluster.
 func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool) (InitResult, error) {
+	return d.init(ctx, longest, fresh, worker.Record{})
+}
+
+// Again is Init of the cluster that r belongs to, as after a loss of data, on the word of the operator that
+// this ensemble takes the place of the one that r has seen.
+func (d *Directory) Again(ctx context.Context, r worker.Record) (InitResult, error) {
+	return d.init(ctx, r.LongestLease, true, r)
+}
+
+func (d *Directory) init(ctx context.Context, longest time.Duration, fresh bool, of worker.Record) (InitResult, error) {
 	if err := cmp.Or(d.cfg.Layout.Validate(), want(longest >= worker.YoungLease, "longest lease %s: want at least %s", longest, worker.YoungLease)); err != nil {
 		return "", err
 	}
 	var result InitResult
-	for {
+	for range mostTries {
 		s, t, err := d.look(ctx, worker.NoWorkerID)
 		switch {
 		case err != nil:
 			return "", err
 		case s.Root == nil && !fresh:
 			return "", d.absent()
+		case s.Root == nil && of.Cluster != "":
+			if err = t.lose(ctx, t.newRoot(of.Cluster, longest), s, of); err == nil {
+				result = InitMade
+			}
 		case s.Root == nil:
 			if err = t.setRoot(ctx, t.newRoot(uuid.NewString(), longest), s); err == nil {
 				result = InitMade
@@ -249,7 +263,7 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 			return "", fmt.Errorf("a cluster stands, of other daemons: %w", d.cfg.differs(d.paths, *s.Root))
 		case s.Root.Parent == 0: // it is being made, or made again
 			result = cmp.Or(result, InitFinished)
-			err = t.repair(ctx, s, worker.Record{})
+			err = t.repair(ctx, s, of)
 		default:
 			return cmp.Or(result, InitStands), nil
 		}
@@ -257,6 +271,7 @@ func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool)
 			return "", err
 		}
 	}
+	return "", fmt.Errorf("%w: %s was changed again and again", worker.ErrChanged, d.root)
 }
 
 // Recover notes a loss, on the word of the operator that ZooKeeper was set back to an earlier
@@ -291,7 +306,7 @@ func (d *Directory) Open(ctx context.Context) (Status, error) {
 // rewriteRoot changes the root, once it names its parent, and does what change returns in the same
 // transaction.
 func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, *worker.Root) ([]any, error)) (Status, error) {
-	for {
+	for range mostTries {
 		s, t, err := d.stands(ctx)
 		if err != nil {
 			return Status{}, err
@@ -309,6 +324,7 @@ func (d *Directory) rewriteRoot(ctx context.Context, change func(tree, *worker.R
 			return Status{}, err
 		}
 	}
+	return Status{}, fmt.Errorf("%w: %s was changed again and again", worker.ErrChanged, d.root)
 }
 
 // Status is what stands in a root, and below it. The parent is as it should be where it is the one that the

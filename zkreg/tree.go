@@ -52,7 +52,7 @@ func orNone[T any](v T, stat *zk.Stat, err error) (T, *zk.Stat, error) {
 
 // look reads the root, the parent's Stat, and the entry of workerID, if any, as new as ZooKeeper
 // has them. The root tells where the entries are: the tree returned is theirs. A root that is
-// empty is none.
+// empty is none. An entry that can't be read is shown as damaged.
 func (t tree) look(ctx context.Context, workerID int64) (s worker.Snapshot, _ tree, err error) {
 	if err := t.session.Sync(ctx, t.root); err != nil {
 		return s, t, err
@@ -76,7 +76,9 @@ func (t tree) look(ctx context.Context, workerID int64) (s worker.Snapshot, _ tr
 		return s, t, err
 	}
 	if s.Parent = stat.Czxid; workerID >= 0 {
-		s.Entry, err = t.readEntry(ctx, workerID)
+		if s.Entry, err = t.readEntry(ctx, workerID); errors.Is(err, worker.ErrDamaged) {
+			err = nil
+		}
 	}
 	return s, t, err
 }
@@ -131,7 +133,7 @@ func (t tree) readNamed(ctx context.Context, name entryName) (*worker.Entry, err
 		e, err = worker.Entry{}, fmt.Errorf("%w: znode %s: its name and its payload are not of the same program; %s", worker.ErrDamaged, p, doEntry)
 	}
 	if err != nil {
-		e.State = StateDamaged
+		e.State = worker.StateDamaged
 	}
 	if !name.isOurs() {
 		e.Node = name.raw[:strings.LastIndexByte(name.raw, '-')]

@@ -125,7 +125,7 @@ func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {
 	require.NoError(t, err)
 	d := m.doctor(m.addr)
 	require.Equal(t, cli.ExitFailure, d.code)
-	d.result("zk-rights", doctor.Fail, "set "+c.root+": zk: not authenticated", "--zk-auth-file")
+	d.result("zk-rights", doctor.Fail, "set "+c.root+": not authorised", "--zk-auth-file")
 	d.result("zookeeper", doctor.OK)
 	acl[0].Perms = 16
 	_, err = conn.SetACL(c.root, acl, -1)

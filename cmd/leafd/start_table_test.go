@@ -43,7 +43,7 @@ func newStartCell(t *testing.T) *startCell {
 	at := s.m.now().Add(-time.Minute)
 	life, instance := worker.Life{Owner: uuid.NewString(), Number: 5}, uuid.NewString()
 	s.record = worker.Record{
-		Cluster: root.Cluster, Node: s.m.addr, WorkerID: tableWorker, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
+		Cluster: root.Cluster, Root: c.root, Forever: c.root + "/leaf_forever", Servers: c.servers, Node: s.m.addr, WorkerID: tableWorker, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch,
 		Timestamp: at, Ceiling: at, Registered: at, Owner: life.Owner, Acked: life, Current: life,
 		LongestLease: worker.DefaultLease, LongestSession: 6 * time.Second,
 		Instance: instance, Born: at.Add(-time.Hour), State: worker.RecordActive,
@@ -249,12 +249,12 @@ var startTable = map[string]map[string]started{
 	},
 	"released in the file": {
 		"away": waitsForZooKeeper, "no root": notes(0), "other cluster": refused, "parent gone": notes(0), "parent made again": notes(0),
-		"absent": notes(1), "older": notes(1), "own": enrolls, "own, released": resumes, "unknown life": setsAside(1),
+		"absent": notes(1), "older": notes(1), "own": resumes, "own, released": resumes, "unknown life": setsAside(1),
 		"empty": notes(1), "before": notes(1), "after": enrolls,
 	},
 	"claim": {
 		"away": waitsForZooKeeper, "no root": notes(0), "other cluster": refused, "parent gone": notes(0), "parent made again": notes(0),
-		"absent": enrolls, "own": resumes, "own, active": resumes, "unknown life": enrolls,
+		"absent": enrolls, "own": resumes, "own, active": resumes, "unknown life": setsAside(1),
 		"empty": enrolls, "before": enrolls, "after": enrolls,
 	},
 }

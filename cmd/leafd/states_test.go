@@ -267,10 +267,9 @@ func statesOfTheIdentity(t *testing.T, note func(told)) {
 	o := newOnlooker(t, s, c.root)
 	m := c.behind(proxy, brisk()...)
 	w := watch(t, m)
-	path := o.path(w.info().ID)
-	o.set(path, "\x00garbage")
+	o.set(c.root, "\x00garbage")
 	note(w.is("fenced", "worker_fenced", "fenced: nothing is issued until a new life"))
-	o.remove(path) // the daemon puts it back, and a loss of one entry closes the cluster
+	o.set(c.root, "") // the daemon writes it again, as after a loss, which closes the cluster
 	w.awaitAlarm(codeDataLost, 1)
 	require.Eventually(t, func() bool { return w.metric("leafd_workers_closed_until_seconds") != "0" }, eventually, tick)
 	row := w.is("closed", "workers_closed", "no new worker ID is given out until 2")

@@ -79,7 +79,7 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 	}{
 		{"6", []string{"worker 6 is node resting's up to 20", "whether its daemon runs or not", "--force"}},
 		{"7", []string{"worker 7 is live, as node 10.0.0.7:8080 at 10.0.0.7:8080", "stop its daemon first", "--force"}},
-		{"8", []string{"damaged", entryName(8), "delete it while its daemon runs"}},
+		{"8", []string{"damaged", entryName(8), "never delete it"}},
 		{"9", []string{"worker 9 is a Java Leaf's, 10.0.0.9:8080", "with --force", "leafd worker release --help says what --force risks"}},
 		{"10", []string{"worker ID 10 has no entry"}},
 	} {

@@ -43,6 +43,17 @@ func (m *machine) recorded(change func(r *worker.Record)) string {
 	return dir
 }
 
+// recorded is of a record that was made in r's root.
+func (r *registryTest) recorded(change func(r *worker.Record)) string {
+	r.t.Helper()
+	return r.machine.recorded(func(record *worker.Record) {
+		record.Root, record.Forever = r.root, r.root+"/leaf_forever"
+		if change != nil {
+			change(record)
+		}
+	})
+}
+
 // snapshot returns every file of a directory with its content and its time of change.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
@@ -176,8 +187,8 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 		{"a life that nobody knows", own(func(z *znode) { z.Owner, z.Life = "another", 13 }), nil, inspect.Copied, "there is a copy of the directory, or this one is a copy"},
 		{"older", own(func(z *znode) { z.Owner, z.Life, z.Limit = "another", 11, z.Timestamp }), nil, inspect.Lost, "the daemon puts worker ID 7 back while its limit lies ahead"},
 		{"no entry", func(r *registryTest) { r.entry(6, "you", r.reported("10.0.0.8:8080", 0)) }, nil, inspect.Lost, "the daemon puts worker ID 7 back"},
-		{"no entry, and it has ended", func(*registryTest) {}, ended, inspect.Lost, "or --zk-root is another"},
-		{"no root", nil, nil, inspect.Lost, "or --zk-root is another"},
+		{"no entry, and it has ended", func(*registryTest) {}, ended, inspect.Lost, "has lost what it had acknowledged"},
+		{"no root", nil, nil, inspect.Lost, "has lost what it had acknowledged"},
 		{"no root, and no cluster of ours", nil, func(r *worker.Record) { *r = standalone(*r) }, inspect.NoCluster, "there is no cluster yet"},
 		{"standalone", own(nil), func(r *worker.Record) { *r = standalone(*r) }, inspect.NoWorkerID, "no worker ID of a cluster"},
 		{"another has it", func(r *registryTest) {

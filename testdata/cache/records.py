@@ -12,8 +12,10 @@ T = 1700000000000
 def record(timestamp, **other):
     """The record of a daemon with ZooKeeper."""
     return {
-        "cluster": "7f9c5a51-3c43-4a53-9b0e-0f2c6f3c2d11", "node": "10.0.0.5:8080", "worker_id": 7, "layout": "41+10+12",
-        "epoch": 1288834974657, "timestamp": timestamp, "ceiling": timestamp + 6000,
+        "cluster": "7f9c5a51-3c43-4a53-9b0e-0f2c6f3c2d11", "root": "/leaf", "forever": "/leaf/leaf_forever", "servers": ["10.0.0.1:2181", "10.0.0.2:2181"],
+        "node": "10.0.0.5:8080", "worker_id": 7, "layout": "41+10+12",
+        "epoch": 1288834974657, "timestamp": timestamp, "boot_id": "01234567-89ab-cdef-0123-456789abcdef", "booted": timestamp - 1000000,
+        "ceiling": timestamp + 6000,
         "owner": "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21", "peers": ["10.0.0.6:8080", "10.0.0.7:8080"],
         "registered": timestamp - 3000, "home": "9f86d081884c7d65",
         "losses": 2, "lost_at": timestamp - 8000, "longest_lease": 30 * 7 * 24 * 3600 * 10**9, "longest_session": 40 * 10**9,

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +18,7 @@ import (
 
 func (a *app) clusterInitCmd() *cobra.Command {
 	var longest time.Duration
-	var fresh, yes bool
+	var fresh, again, yes bool
 	var addresses string
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -35,6 +37,10 @@ and both issue the same IDs; they put their cluster back by themselves once they
 It is refused where a daemon knows a cluster: by the record in --data-dir or /var/lib/leafd, or
 by what those at --known-address say. Without --yes nothing is made, and the exit code is 2.
 
+On an ensemble that takes the place of one that is gone for good, --again makes the root of the cluster in
+the record of --data-dir again, as after a loss of data: a daemon makes it only where it has seen it. Run it
+on the machine of one of its daemons, and give them all the new --zk.
+
 Run again it completes what was cut short, and changes nothing about a cluster that stands;
 one of other settings is an error. Neither needs --new.
 
@@ -43,6 +49,7 @@ status ` + clusterFields + `.`,
 		Example: "  leafd cluster init --zk 10.0.0.1:2181 --new --yes\n  leafd cluster init --zk 10.0.0.1:2181 --zk-root /orders --layout 41+5+5+12 --new --yes\n  leafd cluster init --zk 10.0.0.1:2181 --longest-lease 720h --new --yes",
 	}
 	cmd.Flags().BoolVar(&fresh, "new", false, "your word that no daemon of a cluster is left in that root: it was never made, or all are gone for good")
+	cmd.Flags().BoolVar(&again, "again", false, "your word that this ensemble takes the place of the one that the record in --data-dir knows: make its cluster's root again")
 	cmd.Flags().StringVar(&addresses, "known-address", "", "daemons that are asked whether they know a cluster, host:port[,host:port]")
 	yesFlag(cmd, &yes)
 	cmd.Flags().DurationVar(&longest, "longest-lease", worker.DefaultLease, "the longest --lease that a daemon of the cluster may have, 6h to 8760h; set once")
@@ -51,7 +58,12 @@ status ` + clusterFields + `.`,
 			return settings.Usagef("longest-lease is %s: want %s to %s", settings.Short(longest), settings.Short(worker.YoungLease), settings.Short(mostLease))
 		}
 		_, err := at.dir.Status(ctx)
-		if errors.Is(err, worker.ErrNoCluster) {
+		if errors.Is(err, worker.ErrNoCluster) && again {
+			made, err := a.makeAgain(ctx, at, yes)
+			if err != nil || !made {
+				return err
+			}
+		} else if errors.Is(err, worker.ErrNoCluster) {
 			named, why := settings.ParseServers(addresses)
 			if why != "" {
 				return settings.Usagef("--known-address: %s", why)
@@ -81,6 +93,28 @@ status ` + clusterFields + `.`,
 		return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence(initWords[result],
 			fmt.Sprintf("cluster %s at %s: layout %s, epoch %d, worker IDs under %s", s.Cluster, at.cfg.ZooKeeper.Root, s.Layout, s.Epoch, s.Forever)))
 	}, "data-dir")
+}
+
+// makeAgain makes the root of the cluster in the local record again; false where it only says what it would do.
+func (a *app) makeAgain(ctx context.Context, at site, yes bool) (bool, error) {
+	record, err := inspect.LocalRecord(at.cfg.DataDir)
+	if err == nil && record.Cluster == "" {
+		err = fmt.Errorf("%w: the record in %s is of no cluster", worker.ErrForeign, at.cfg.DataDir)
+	}
+	layout, zk := at.cfg.Snowflake.Layout, at.cfg.ZKConfig(a.Clock)
+	root, forever := zk.Places()
+	if err == nil && (record.Layout != layout.String() || record.Epoch != layout.Epoch) {
+		err = fmt.Errorf("%w: the record is of layout %s with epoch %d, and the settings have %s with epoch %d", worker.ErrForeign, record.Layout, record.Epoch, layout, layout.Epoch)
+	}
+	if err = cmp.Or(err, worker.CheckRoot(record, root, forever)); err != nil {
+		return false, err
+	}
+	if !yes {
+		return false, a.plan(fmt.Sprintf("make the root of cluster %s again at %s, on %s, as after a loss of data. Where the ensemble that its daemons know, %s, still has it, daemons of the two issue the same IDs.",
+			record.Cluster, root, strings.Join(zk.Servers, ","), strings.Join(record.Servers, ",")), nil)
+	}
+	_, err = at.dir.Again(ctx, record)
+	return true, err
 }
 
 // mostLease is the longest --lease that a daemon can have.

@@ -53,7 +53,7 @@ message, the same in words.`,
 					inspect.AskOffsets(ctx, at.client, entry)
 					self.Registry = &entry[0]
 				}
-				self.Verdict, self.Message = inspect.Judge(record, found, worker.Moment{Clock: a.wall(), Margin: 2 * cfg.Clock.Threshold, Running: pid != 0})
+				self.Verdict, self.Message = inspect.Judge(record, cfg.ZKConfig(a.Clock), found, worker.Moment{Clock: a.wall(), Margin: 2 * cfg.Clock.Threshold, Running: pid != 0})
 				return nil
 			})
 		}

@@ -44,7 +44,9 @@ func (d *daemon) workerEvent(e worker.Event) {
 		d.tell(condition.ByCode(condition.WorkerIDLost, "", errors.New(e.Text)))
 	case worker.EventDataLost:
 		d.tell(condition.ByCode(condition.RegistryDataLost, "", e.Err))
-	case worker.EventNoCluster, worker.EventWatching, worker.EventSettling:
+	case worker.EventRewritten:
+		d.Log.Warn().Msg(e.Text)
+	case worker.EventNoCluster, worker.EventWatching, worker.EventSettling, worker.EventUnreachable, worker.EventExhausted, worker.EventPieceEnds:
 		d.noteWait(e.Err)
 		d.Log.Warn().AnErr("reason", e.Err).Msgf("waiting: %s", e.Kind)
 	case worker.EventOffline:

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/cache"
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/peerclock"
@@ -133,7 +135,7 @@ func (l *life) config() (worker.Config, error) {
 	}
 	cfg := worker.Config{
 		Node: d.cfg.Node, Owner: l.owner, DirectoryID: directoryID, Layout: d.cfg.Snowflake.Layout.String(), Epoch: d.cfg.Snowflake.Layout.Epoch,
-		Clock: d.Clock, Cache: d.cache, WorkerID: d.cfg.Snowflake.WorkerID,
+		LayoutEnd: d.cfg.Snowflake.Layout.End(), BootID: cmp.Or(d.cfg.Tuning.BootID, clock.BootID()), Clock: d.Clock, Cache: d.cache, WorkerID: d.cfg.Snowflake.WorkerID,
 		ReportInterval: d.cfg.Tuning.ReportInterval, CeilingLead: d.cfg.Tuning.CeilingLead,
 		MaxForwardStep: d.cfg.Tuning.MaxForwardStep, MaxWait: d.cfg.Clock.StartupTimeout,
 		Threshold: d.Reload.current().Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.cfg.Tuning.PeerInterval,
@@ -152,7 +154,10 @@ func (l *life) config() (worker.Config, error) {
 	if l.pages, err = peerclock.New(asked); err != nil {
 		return cfg, err
 	}
-	if l.registry, err = zkreg.Open(d.cfg.ZKConfig(d.Clock)); err != nil {
+	zk := d.cfg.ZKConfig(d.Clock)
+	cfg.Root, cfg.Forever = zk.Places()
+	cfg.Servers = zk.Servers
+	if l.registry, err = zkreg.Open(zk); err != nil {
 		return cfg, fmt.Errorf("opening the registry: %w", err)
 	}
 	cfg.Registry = l.registry

@@ -104,7 +104,7 @@ func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Snapshot
 	const check = "zk-node"
 	now, e := p.wall(), found.Entry
 	known = e != nil && self.Holds(*e)
-	verdict, words := inspect.Judge(self, found, worker.Moment{Clock: now, Margin: 2 * p.Cfg.Clock.Threshold, Running: p.running()})
+	verdict, words := inspect.Judge(self, p.Cfg.ZKConfig(p.Clock), found, worker.Moment{Clock: now, Margin: 2 * p.Cfg.Clock.Threshold, Running: p.running()})
 	words = fmt.Sprintf("worker %d of node %q: %s", self.WorkerID, p.Cfg.Node, words)
 	switch {
 	case verdict == inspect.Copied:

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/leafd/leafd/worker"
+	"github.com/leafd/leafd/zkreg"
 )
 
 // Verdict is what ZooKeeper says of a local record: what worker.Decide would have a daemon do.
@@ -24,10 +26,15 @@ const (
 	NotKnown     Verdict = "not_known"
 )
 
-// Judge says what the daemon of record r does, or would do at its start, about what was found, and the
-// same for people.
-func Judge(r worker.Record, found worker.Snapshot, at worker.Moment) (Verdict, string) {
+// Judge says what the daemon of record r and the settings zk does, or would do at its start, about what was
+// found, and the same for people.
+func Judge(r worker.Record, zk zkreg.Config, found worker.Snapshot, at worker.Moment) (Verdict, string) {
 	e := found.Entry
+	root, forever := zk.Places()
+	if err := worker.CheckRoot(r, root, forever); err != nil {
+		return OtherCluster, err.Error()
+	}
+	at.Strange = r.Strange(zk.Servers)
 	if found.Root != nil && r.Cluster != "" && found.Root.Cluster != r.Cluster {
 		return OtherCluster, fmt.Sprintf("the root is of another cluster, %s: see that --zk and --zk-root are right", found.Root.Cluster)
 	}
@@ -40,10 +47,14 @@ func Judge(r worker.Record, found worker.Snapshot, at worker.Moment) (Verdict, s
 	switch worker.Decide(r, found, at) {
 	case worker.Await:
 		return NoCluster, "there is no cluster yet: leafd cluster status says more"
+	case worker.Refuse:
+		return OtherCluster, fmt.Sprintf("nothing is at the root, and the record knows it at %s alone: see that --zk is right", strings.Join(r.Servers, ","))
+	case worker.Release:
+		return Released, "given back at the last stop, which ZooKeeper does not know yet: a start writes that first"
 	case worker.MakeRoot, worker.Repair, worker.NoteLoss, worker.PutBack:
-		return Lost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged, or --zk-root is another: the daemon puts worker ID %d back while its limit lies ahead", r.WorkerID)
+		return Lost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged: the daemon puts worker ID %d back while its limit lies ahead", r.WorkerID)
 	case worker.Forget:
-		return Lost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged, or --zk-root is another, and worker ID %d can't be put back any more: %s", r.WorkerID, starts)
+		return Lost, fmt.Sprintf("ZooKeeper has lost what it had acknowledged, and worker ID %d can't be put back any more: %s", r.WorkerID, starts)
 	case worker.SetAside:
 		return Copied, copied
 	case worker.GiveUp, worker.Fence:

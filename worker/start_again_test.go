@@ -1,0 +1,309 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/clocktest"
+	"github.com/leafd/leafd/test/registrytest"
+	"github.com/leafd/leafd/worker"
+)
+
+// set-aside-always: the disk of a daemon is cloned while its first claim settles. The clone sees the entry
+// written, and is another instance, also once the original is cut off.
+func TestCloneOfAClaimIsSetAside(t *testing.T) {
+	clocktest.Run(t, "", func(t *testing.T) {
+		d, clone := newDaemon(), newDaemon()
+		model, _ := d.inCluster(t, registrytest.Options{})
+		clocktest.Pass(2 * time.Minute)
+		clone.clk, clone.cfg.Clock = d.clk, d.clk
+		d.settlesAs(func() {
+			saves := d.cache.Saves()
+			clone.cache.Set(saves[len(saves)-1])
+		})
+		w := d.start(t)
+		run(t, w)
+		clone.cfg.Node = "10.0.0.6:8080"
+		clone.join(model, registrytest.Options{})
+		cut := time.AfterFunc(25*time.Second, func() { model.Cut(d.cfg.Registry) })
+		t.Cleanup(func() { cut.Stop() })
+		other := clone.start(t)
+		require.Equal(t, 1, clone.events.count(worker.EventRecordLost))
+		require.NotEqual(t, w.ID(), other.ID())
+		require.NoError(t, w.Check())
+	})
+}
+
+// A start that ends before its claim is active gives it back: the next one takes it at once.
+func TestStartThatEndsGivesItsClaimBack(t *testing.T) {
+	clocktest.Run(t, "", func(t *testing.T) {
+		var model *registrytest.World
+		for life := range 5 {
+			d := newDaemon()
+			if d.cfg.Node = fmt.Sprintf("10.0.0.%d:8080", life); model == nil {
+				model, _ = d.inCluster(t, registrytest.Options{})
+				clocktest.Pass(2 * time.Minute)
+			} else {
+				d.clk.Step(model.Now().Sub(d.clk.Millis()))
+				d.join(model, registrytest.Options{})
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			d.settlesAs(stop)
+			_, err := worker.Start(ctx, d.cfg)
+			require.ErrorContains(t, err, "stopped while starting: worker 0 is claimed")
+			entries := entriesOf(t, model)
+			require.Len(t, entries, 1)
+			require.Equal(t, []any{worker.StateClaiming, true, int64(0), d.cfg.Owner}, []any{entries[0].State, entries[0].Free, entries[0].WorkerID, entries[0].Owner})
+		}
+	})
+}
+
+// Each wait of a start is told once, with its kind, and a settling that begins again is told again; all of
+// them together last for MaxWait and one settling.
+func TestWaitsOfAStartAreTold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		disturb func(t *testing.T, d *daemon, model *registrytest.World)
+		kinds   []worker.EventKind
+		says    string
+		took    time.Duration
+	}{
+		"silent": {func(_ *testing.T, _ *daemon, model *registrytest.World) { model.Down() }, []worker.EventKind{worker.EventUnreachable}, "has to answer once", 30 * time.Second},
+		"full, and a claim is a minute old soon": {func(t *testing.T, d *daemon, model *registrytest.World) {
+			t.Helper()
+			d.cfg.MaxWait = 2 * time.Minute
+			for id := range int64(1024) {
+				model.Plant(worker.Entry{WorkerID: id, Node: "x", IP: "x", Port: "1", State: worker.StateClaiming, Instance: "x", Owner: "x", Timestamp: 1})
+			}
+		}, []worker.EventKind{worker.EventExhausted, worker.EventSettling}, "", time.Minute + settles},
+		"a connection that breaks again and again": {func(t *testing.T, d *daemon, model *registrytest.World) {
+			t.Helper()
+			ctx, cancel := context.WithCancel(context.Background())
+			t.Cleanup(cancel)
+			r := d.cfg.Registry
+			go func() {
+				for {
+					select {
+					case <-ctx.Done():
+						return
+					case <-time.After(12 * time.Second):
+						model.Cut(r)
+						model.Join(r)
+					}
+				}
+			}()
+		}, []worker.EventKind{worker.EventSettling, worker.EventSettling, worker.EventSettling}, "for the 3. time", 30*time.Second + settles},
+	} {
+		clocktest.Run(t, name, func(t *testing.T) {
+			d := newDaemon()
+			model, _ := d.inCluster(t, registrytest.Options{})
+			clocktest.Pass(2 * time.Minute)
+			d.cfg.LookTimeout = time.Hour
+			tt.disturb(t, d, model)
+			began := d.clk.Millis()
+			_, err := worker.Start(t.Context(), d.cfg)
+			took := d.clk.Millis().Sub(began)
+			if tt.says != "" {
+				require.ErrorContains(t, err, tt.says)
+			} else {
+				require.NoError(t, err)
+			}
+			require.Equal(t, append([]worker.EventKind{worker.EventFirstStart}, tt.kinds...), d.events.kinds())
+			require.InDelta(t, tt.took, took, float64(15*time.Second))
+		})
+	}
+}
+
+// boot-time-clock: a clock that is set ahead between two lives needs the peers.
+func TestClockSetAheadBetweenTwoLives(t *testing.T) {
+	agrees, differs := map[string]time.Duration{"a:1": time.Second}, map[string]time.Duration{"a:1": -30 * time.Second}
+	for name, tt := range map[string]struct {
+		change  func(d *daemon)
+		peers   map[string]time.Duration
+		refused bool
+		alarm   bool
+	}{
+		"no peer answers":        {func(*daemon) {}, nil, false, true},
+		"a peer has our time":    {func(*daemon) {}, agrees, false, false},
+		"a peer has another":     {func(*daemon) {}, differs, true, false},
+		"within the step":        {func(d *daemon) { d.clk.Step(-21 * time.Second) }, differs, false, false},
+		"the machine was off":    {func(d *daemon) { d.cfg.BootID = "second" }, nil, false, false},
+		"the machine was asleep": {func(d *daemon) { d.clk.Step(-30 * time.Second); d.clk.Suspend(30 * time.Second) }, nil, false, false},
+	} {
+		clocktest.Run(t, name, func(t *testing.T) {
+			d := newDaemon()
+			d.cfg.BootID = "first"
+			says := &peersSay{}
+			d.cfg.Prober = says
+			model := d.amid(t, "a:1")
+			d.stop(t, d.start(t))
+			d.clk.Step(30 * time.Second)
+			tt.change(d)
+			d.join(model, registrytest.Options{})
+			says.set(tt.peers)
+			before := len(d.cache.Saves())
+			w, err := worker.Start(t.Context(), d.cfg)
+			if tt.refused {
+				require.ErrorIs(t, err, worker.ErrClockRefused)
+				require.ErrorContains(t, err, "ahead of what the machine's boot-time clock allows")
+				require.Len(t, d.cache.Saves(), before, "nothing is recorded")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, tt.alarm, troubled(w, worker.ErrClockUnproven))
+			require.NoError(t, check(w))
+			run(t, w)
+			says.set(agrees)
+			clocktest.Pass(30 * time.Second)
+			require.False(t, troubled(w, worker.ErrClockUnproven), "a peer has answered")
+		})
+	}
+}
+
+// A clock outside the layout's time is refused, and named, at a first start too.
+func TestClockOutsideTheLayout(t *testing.T) {
+	for _, wall := range []string{"1970-01-01T00:00:05Z", "2009-12-31T00:00:00Z", "2081-01-01T00:00:00Z"} {
+		clocktest.Run(t, wall, func(t *testing.T) {
+			d := newDaemon()
+			at, err := time.Parse(time.RFC3339, wall)
+			require.NoError(t, err)
+			d.cfg.LayoutEnd = snowflake.DefaultLayout().End()
+			model, _ := d.inCluster(t, registrytest.Options{})
+			d.clk.Step(clock.MillisOf(at).Sub(d.clk.Millis()))
+			_, err = worker.Start(t.Context(), d.cfg)
+			require.ErrorIs(t, err, worker.ErrClockRefused)
+			require.ErrorContains(t, err, wall[:10])
+			require.Empty(t, d.cache.Saves())
+			require.Empty(t, entriesOf(t, model))
+		})
+	}
+}
+
+// right-root, right-ensemble: a start with another root, another path of the entries, or on an empty ensemble
+// reads and writes nothing there.
+func TestSettingsChangedBetweenLives(t *testing.T) {
+	for name, change := range map[string]func(d *daemon, model *registrytest.World){
+		"another root":   func(d *daemon, _ *registrytest.World) { d.cfg.Root = "/other" },
+		"another parent": func(d *daemon, _ *registrytest.World) { d.cfg.Forever = "/other/forever" },
+		"another ensemble, empty": func(d *daemon, model *registrytest.World) {
+			d.cfg.Servers = []string{"c:1", "d:1"}
+			model.Wipe()
+		},
+	} {
+		clocktest.Run(t, name, func(t *testing.T) {
+			d := newDaemon()
+			d.cfg.Root, d.cfg.Forever, d.cfg.Servers = "/leaf", "/leaf/leaf_forever", []string{"a:1", "b:1"}
+			model, _ := d.inCluster(t, registrytest.Options{})
+			d.stop(t, d.start(t))
+			right := d.cfg
+			d.join(model, registrytest.Options{})
+			change(d, model)
+			_, err := worker.Start(t.Context(), d.cfg)
+			require.ErrorIs(t, err, worker.ErrForeign)
+			require.ErrorContains(t, err, "/leaf")
+			if strings.HasPrefix(name, "another ensemble") {
+				require.ErrorContains(t, err, "leafd cluster init --again")
+				_, err := model.Directory().Status(t.Context())
+				require.ErrorIs(t, err, worker.ErrNoCluster, "none was made")
+				d.cfg.Servers = []string{"b:1", "c:1"} // an ensemble that changes server by server
+			} else {
+				require.ErrorContains(t, err, "leafd worker release 0")
+			}
+			d.cfg.Root, d.cfg.Forever = right.Root, right.Forever
+			d.join(model, registrytest.Options{})
+			w := d.start(t)
+			require.Zero(t, w.ID())
+			require.Equal(t, d.cfg.Servers, w.Record().Servers)
+		})
+	}
+}
+
+// refusing is a registry that answers that it does nothing, so many times.
+type refusing struct {
+	worker.Registry
+	left atomic.Int64
+}
+
+func (r *refusing) refuse() error {
+	if r.left.Add(-1) >= 0 {
+		return fmt.Errorf("%w: a quota is used up", worker.ErrRefused)
+	}
+	return nil
+}
+
+func (r *refusing) Look(ctx context.Context, me worker.Record) (worker.Snapshot, error) {
+	if err := r.refuse(); err != nil {
+		return worker.Snapshot{}, err
+	}
+	return r.Registry.Look(ctx, me)
+}
+
+func (r *refusing) Write(ctx context.Context, s worker.Snapshot, me worker.Record, state worker.EntryState) (worker.Snapshot, error) {
+	if err := r.refuse(); err != nil {
+		return s, err
+	}
+	return r.Registry.Write(ctx, s, me, state)
+}
+
+// What the registry refuses is told and tried again, ever more slowly; a confirmed record starts without it.
+func TestRefusedIsTriedAgain(t *testing.T) {
+	clocktest.Run(t, "", func(t *testing.T) {
+		d := newDaemon()
+		model, _ := d.inCluster(t, registrytest.Options{})
+		r := &refusing{Registry: d.cfg.Registry}
+		r.left.Store(8)
+		d.cfg.Registry = r
+		began := d.clk.Millis()
+		w := d.start(t)
+		require.InDelta(t, 9*time.Second, d.clk.Millis().Sub(began), float64(2*time.Second), "0.1 s and twice as long each time, 2 s at most")
+		require.Equal(t, []worker.EventKind{worker.EventFirstStart, worker.EventUnreachable}, d.events.kinds())
+		r.left.Store(1 << 40)
+		run(t, w)
+		clocktest.Pass(10 * time.Second)
+		require.True(t, troubled(w, worker.ErrRefused))
+		require.GreaterOrEqual(t, w.Stats().Registry.Failed, uint64(3))
+		require.ErrorIs(t, w.Close(t.Context(), d.clk.Millis()), worker.ErrRefused)
+		d.join(model, registrytest.Options{})
+		d.cfg.Registry = r
+		again := d.start(t)
+		require.Equal(t, w.ID(), again.ID())
+		require.Equal(t, 1, d.events.count(worker.EventOffline))
+	})
+}
+
+// damaged-put-back: an entry that was edited by hand is written again by its holder, and no loss is noted.
+func TestDamagedEntryIsWrittenAgain(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		clocktest.Run(t, fmt.Sprintf("running %t", running), func(t *testing.T) {
+			d := newDaemon()
+			model, _ := d.inCluster(t, registrytest.Options{})
+			w := d.start(t)
+			if !running {
+				d.stop(t, w)
+			}
+			model.Change(0, map[string]any{"state": ""})
+			if began := d.clk.Millis(); running {
+				run(t, w)
+				d.passInterval()
+			} else {
+				d.join(model, registrytest.Options{})
+				w = d.start(t)
+				require.Equal(t, settles, d.clk.Millis().Sub(began).Round(time.Second))
+			}
+			require.NoError(t, w.Check())
+			e := entriesOf(t, model)[0]
+			require.Equal(t, []any{int64(0), worker.StateActive, w.Record().Instance}, []any{w.ID(), e.State, e.Instance})
+			require.Equal(t, []int{1, 0}, []int{d.events.count(worker.EventRewritten), d.events.count(worker.EventDataLost)})
+			status, err := model.Directory().Status(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, status.Losses)
+		})
+	}
+}
