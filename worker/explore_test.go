@@ -23,7 +23,7 @@ func worlds() map[string]*world {
 		"roots":       {roots: true, exact: true},
 		"faults":      {releases: true, lost: true, crashes: true, depth: 9},
 		"late":        {releases: true, lost: true, late: true, depth: 8},
-		"parent":      {losses: 1, partial: true, releases: true, depth: 13},
+		"parent":      {losses: 1, partial: true, releases: true, endings: true, depth: 12},
 		"wiped":       {losses: 1, wipe: true, releases: true, depth: 13},
 		"copiesWiped": {losses: 1, copies: true, wipe: true, depth: 12},
 		"recovered":   {losses: 1, restore: true, oneBak: true, releases: true, depth: 11},

@@ -272,8 +272,8 @@ func (h *holder) giveBack(ctx context.Context) error {
 		return nil
 	}
 	s, err := h.ends.registry.Look(ctx, r)
-	if e := s.Entry; err != nil || s.Root == nil || e == nil || e.Owner != h.ends.owner || e.State == StateReleased {
-		return err
+	if e := s.Entry; err != nil || s.Root == nil || e == nil || e.Owner != h.ends.owner || e.State == StateReleased || e.Floor < s.Root.Floor {
+		return err // after a loss was noted no piece begins there
 	}
 	r.Floor = r.FloorOn(*s.Root, s.Entry)
 	r.Limit = r.Floor

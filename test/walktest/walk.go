@@ -331,7 +331,8 @@ func (w *walk) handOver(h *host) (restore func()) {
 
 // resumeReleased starts the directory of h first of all after a restore, with a release in its file to which
 // there was no answer, and within its old limit: another daemon got the worker ID after the backup, issues,
-// and is cut off. It may not issue until that one is back (released-never-resumes). Of the others none is there to tell.
+// and is cut off where the operator says recover. h may not issue its times (released-never-resumes). Of the others none
+// is there to tell.
 func (w *walk) resumeReleased(h, heir *host, others []*host) {
 	h.stop(w.ctx)
 	h.startWith(settings{lease: w.cfg.Daemons.Lease, releaseOnStop: true})
@@ -350,9 +351,11 @@ func (w *walk) resumeReleased(h, heir *host, others []*host) {
 	if heir.daemon == nil || heir.workerID != was.WorkerID {
 		w.fails("%s did not get worker %d, which was given back", heir.name, was.WorkerID)
 	}
-	heir.daemon.cut()
-	back()
-	if w.rnd.IntN(2) == 0 {
+	cutOff := w.rnd.IntN(2) == 0
+	if cutOff {
+		heir.daemon.cut()
+	}
+	if back(); cutOff { // else it notes the loss within the time that a claim settles
 		w.cfg.World.Recover()
 	}
 	h.start()
