@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,31 +15,6 @@ import (
 	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
 )
-
-// set-aside-always: the disk of a daemon is cloned while its first claim settles. The clone sees the entry
-// written, and is another instance, also once the original is cut off.
-func TestCloneOfAClaimIsSetAside(t *testing.T) {
-	clocktest.Run(t, "", func(t *testing.T) {
-		d, clone := newDaemon(), newDaemon()
-		model, _ := d.inCluster(t, registrytest.Options{})
-		clocktest.Pass(2 * time.Minute)
-		clone.clk, clone.cfg.Clock = d.clk, d.clk
-		d.settlesAs(func() {
-			saves := d.cache.Saves()
-			clone.cache.Set(saves[len(saves)-1])
-		})
-		w := d.start(t)
-		run(t, w)
-		clone.cfg.Node = "10.0.0.6:8080"
-		clone.join(model, registrytest.Options{})
-		cut := time.AfterFunc(25*time.Second, func() { model.Cut(d.cfg.Registry) })
-		t.Cleanup(func() { cut.Stop() })
-		other := clone.start(t)
-		require.Equal(t, 1, clone.events.count(worker.EventRecordLost))
-		require.NotEqual(t, w.ID(), other.ID())
-		require.NoError(t, w.Check())
-	})
-}
 
 // A start that ends before its claim is active gives it back: the next one takes it at once.
 func TestStartThatEndsGivesItsClaimBack(t *testing.T) {
@@ -194,45 +168,6 @@ func TestClockOutsideTheLayout(t *testing.T) {
 	}
 }
 
-// right-root, right-ensemble: a start with another root, another path of the entries, or on an empty ensemble
-// reads and writes nothing there.
-func TestSettingsChangedBetweenLives(t *testing.T) {
-	for name, change := range map[string]func(d *daemon, model *registrytest.World){
-		"another root":   func(d *daemon, _ *registrytest.World) { d.cfg.Root = "/other" },
-		"another parent": func(d *daemon, _ *registrytest.World) { d.cfg.Forever = "/other/forever" },
-		"another ensemble, empty": func(d *daemon, model *registrytest.World) {
-			d.cfg.Servers = []string{"c:1", "d:1"}
-			model.Wipe()
-		},
-	} {
-		clocktest.Run(t, name, func(t *testing.T) {
-			d := newDaemon()
-			d.cfg.Root, d.cfg.Forever, d.cfg.Servers = "/leaf", "/leaf/leaf_forever", []string{"a:1", "b:1"}
-			model, _ := d.inCluster(t, registrytest.Options{})
-			d.stop(t, d.start(t))
-			right := d.cfg
-			d.join(model, registrytest.Options{})
-			change(d, model)
-			_, err := worker.Start(t.Context(), d.cfg)
-			require.ErrorIs(t, err, worker.ErrForeign)
-			require.ErrorContains(t, err, "/leaf")
-			if strings.HasPrefix(name, "another ensemble") {
-				require.ErrorContains(t, err, "leafd cluster init --again")
-				_, err := model.Directory().Status(t.Context())
-				require.ErrorIs(t, err, worker.ErrNoCluster, "none was made")
-				d.cfg.Servers = []string{"b:1", "c:1"} // an ensemble that changes server by server
-			} else {
-				require.ErrorContains(t, err, "leafd worker release 0")
-			}
-			d.cfg.Root, d.cfg.Forever = right.Root, right.Forever
-			d.join(model, registrytest.Options{})
-			w := d.start(t)
-			require.Zero(t, w.ID())
-			require.Equal(t, d.cfg.Servers, w.Record().Servers)
-		})
-	}
-}
-
 // refusing is a registry that answers that it does nothing, so many times.
 type refusing struct {
 	worker.Registry
@@ -284,34 +219,4 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 		require.Equal(t, w.ID(), again.ID())
 		require.Equal(t, 1, d.events.count(worker.EventOffline))
 	})
-}
-
-// damaged-put-back: an entry that was edited by hand is written again by its holder, and no loss is noted.
-func TestDamagedEntryIsWrittenAgain(t *testing.T) {
-	for _, running := range []bool{true, false} {
-		clocktest.Run(t, fmt.Sprintf("running %t", running), func(t *testing.T) {
-			d := newDaemon()
-			model, _ := d.inCluster(t, registrytest.Options{})
-			w := d.start(t)
-			if !running {
-				d.stop(t, w)
-			}
-			model.Change(0, map[string]any{"state": ""})
-			if began := d.clk.Millis(); running {
-				run(t, w)
-				d.passInterval()
-			} else {
-				d.join(model, registrytest.Options{})
-				w = d.start(t)
-				require.Equal(t, settles, d.clk.Millis().Sub(began).Round(time.Second))
-			}
-			require.NoError(t, w.Check())
-			e := entriesOf(t, model)[0]
-			require.Equal(t, []any{int64(0), worker.StateActive, w.Record().Instance}, []any{w.ID(), e.State, e.Instance})
-			require.Equal(t, []int{1, 0}, []int{d.events.count(worker.EventRewritten), d.events.count(worker.EventDataLost)})
-			status, err := model.Directory().Status(t.Context())
-			require.NoError(t, err)
-			require.Zero(t, status.Losses)
-		})
-	}
 }
