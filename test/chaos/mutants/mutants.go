@@ -89,7 +89,7 @@ func All() []Mutant {
 		{
 			Name: "home", Guard: "one-directory: a record that another directory wrote is set aside (worker/start.go)",
 			Seed: 1, Mix: "cut off from ZooKeeper and peers, started elsewhere",
-			Edits: []Edit{{"worker/start.go", "if r.Instance != \"\" && r.DirectoryID", "if r.Instance == \"none\" && r.DirectoryID"}},
+			Edits: []Edit{{"worker/start.go", "copied := r.Instance != \"\" &&", "copied := r.Instance == \"none\" &&"}},
 		},
 		{
 			Name: "restored record", Guard: "restored-record: a record that was put back from a backup is set aside (worker/start.go)",
@@ -160,7 +160,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "loss noted", Guard: "loss-noted-first: a daemon that finds a loss notes it in the root (worker/decide.go)",
-			Edits: []Edit{{"worker/decide.go", "&& s.Root.Losses <= r.Losses {", "&& s.Root.Losses < 0 {"}},
+			Edits: []Edit{{"worker/decide.go", "&& s.Root.Losses <= r.Losses &&", "&& s.Root.Losses < 0 &&"}},
 		},
 		{
 			Name: "succession", Guard: "loss-before-copy: succession is the order of floors, and not of limits (worker/decide.go)",
@@ -169,7 +169,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "released resumes", Guard: "released-never-resumes: a record that is released, in the file at least, never resumes (worker/decide.go)",
-			Edits: []Edit{{"worker/decide.go", "	rowReleased:     {Forget, Enroll,", "	rowReleased:     {Forget, Resume,"}},
+			Edits: []Edit{{"worker/decide.go", "	rowReleased:     {Forget, Release,", "	rowReleased:     {Forget, Resume,"}},
 		},
 		{
 			Name: "life number", Guard: "loss-before-copy: an entry of a life before is lost data, and not a copy's, also where the limit is the same (worker/decide.go)",
