@@ -12,7 +12,7 @@ import (
 func TestZooKeeperSettings(t *testing.T) {
 	t.Parallel()
 	c := captured(t, invocation{args: []string{
-		"--zk", "10.0.0.1:2181, zk2.example:2182,[2001:db8::1]:2181", "--zk-root", "/a/b", "--zk-forever-path", "/snowflake/com.x.leaf/forever",
+		"--modes", "snowflake", "--zk", "10.0.0.1:2181, zk2.example:2182,[2001:db8::1]:2181", "--zk-root", "/a/b", "--zk-forever-path", "/snowflake/com.x.leaf/forever",
 		"--zk-auth-file", clitest.WriteFile(t, "auth", "leaf:secret\n"), "--zk-tls-ca", "system", "--node", "n1", "--advertise", "10.0.0.5:8080",
 	}})
 	require.Equal(t, []string{"10.0.0.1:2181", "zk2.example:2182", "[2001:db8::1]:2181"}, c.ZooKeeper.Servers)
@@ -26,8 +26,8 @@ func TestZooKeeperSettings(t *testing.T) {
 // Of two machines with the default address each would be the other.
 func TestLoopbackIsNoAddressForOthers(t *testing.T) {
 	t.Parallel()
-	require.Len(t, captured(t, invocation{args: []string{"--zk", "a:1"}}).Warnings, 1)
-	require.Empty(t, captured(t, invocation{args: []string{"--zk", "a:1", "--advertise", "127.0.0.1:8080"}}).Warnings, "somebody means it")
+	require.Len(t, captured(t, invocation{args: []string{"--modes", "snowflake", "--zk", "a:1"}}).Warnings, 1)
+	require.Empty(t, captured(t, invocation{args: []string{"--modes", "snowflake", "--zk", "a:1", "--advertise", "127.0.0.1:8080"}}).Warnings, "somebody means it")
 	require.Empty(t, captured(t, invocation{}).Warnings)
 }
 
@@ -74,7 +74,7 @@ func TestZooKeeperSettingsRefused(t *testing.T) {
 // Neither the credentials nor the webhook's URL is ever shown.
 func TestZooKeeperSecretsAreHidden(t *testing.T) {
 	t.Parallel()
-	printed := leafd(t, "config", "--zk", "a:1", "--advertise", "10.0.0.5:8080", "--zk-auth-file", clitest.WriteFile(t, "auth", "leaf:topsecret"), "--alarm-webhook", "https://x.example/topsecret").OK(t)
+	printed := leafd(t, "config", "--modes", "snowflake", "--zk", "a:1", "--advertise", "10.0.0.5:8080", "--zk-auth-file", clitest.WriteFile(t, "auth", "leaf:topsecret"), "--alarm-webhook", "https://x.example/topsecret").OK(t)
 	require.NotContains(t, printed, "topsecret")
 	require.Contains(t, printed, "alarm-webhook")
 }
