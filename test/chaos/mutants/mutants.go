@@ -199,7 +199,7 @@ func All() []Mutant {
 		{
 			Name: "raised", Guard: "raised-after-a-loss: what was used without ZooKeeper is raised there once it is back (segment/guarded.go)",
 			Seed: 1, Mix: "all cut off from ZooKeeper, back, and MariaDB loses its last commits",
-			Edits: []Edit{{"segment/guarded.go", "if h.High < marks[i].High {", "if h.High < min(0, marks[i].High) {"}},
+			Edits: []Edit{{"segment/guarded.go", "if h.High < m.High {", "if h.High < min(0, m.High) {"}},
 		},
 	}
 }

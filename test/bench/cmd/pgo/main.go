@@ -110,7 +110,7 @@ func serve(ctx context.Context, dir string) (srv *server.Server, http, redis str
 	if err != nil {
 		return nil, "", "", nil, errors.Join(err, store.Close())
 	}
-	segments, err := segment.New(segment.Config{Store: store, HighWater: marks, Clock: clock.System()})
+	segments, err := segment.New(segment.Config{Store: store, HighWater: marks, Marks: "segments.db", Clock: clock.System()})
 	if err != nil {
 		return nil, "", "", nil, errors.Join(err, marks.Close(), store.Close())
 	}
@@ -123,10 +123,6 @@ func serve(ctx context.Context, dir string) (srv *server.Server, http, redis str
 		if err := errors.Join(marks.Close(), store.Close()); err != nil {
 			fmt.Fprintln(os.Stderr, "pgo:", err)
 		}
-	}
-	if err := segments.Reload(ctx); err != nil {
-		stop()
-		return nil, "", "", nil, err
 	}
 	srv, err = server.New(server.Config{Base: life, Clock: clock.System()})
 	if err != nil {
