@@ -3,6 +3,7 @@ package zksession
 import (
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -33,7 +34,10 @@ func TestAnswersAreNoSilence(t *testing.T) {
 		require.True(t, answered, code)
 		require.Contains(t, told, words, code)
 	}
-	for _, err := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionExpired} {
+	here, there := net.Pipe()
+	require.NoError(t, there.Close())
+	_, unsent := newWire(t, here).Write([]byte("x"))
+	for _, err := range []error{unsent, zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionExpired} {
 		err := s.explain(call{name: "get", path: "/x"}, err)
 		require.ErrorIs(t, err, errUnreachable)
 		_, answered := Answered(err)

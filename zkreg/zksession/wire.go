@@ -126,8 +126,8 @@ func (w *wire) Write(p []byte) (int, error) {
 	}
 	_ = w.Conn.SetWriteDeadline(time.Now().Add(w.limit)) // that of the request for a session is the credentials' too
 	n, err := w.Conn.Write(p)
-	if err != nil {
-		err = w.failed(err)
+	if err != nil { // go-zookeeper hands it through to the request, and its text is no server's answer
+		err = fmt.Errorf("%w: %w", zk.ErrConnectionClosed, w.failed(err))
 	}
 	return n, err
 }
