@@ -39,6 +39,7 @@ var rooms = []struct {
 	{"zkreg/zksession", []string{"internal/plainfile"}},                               // a client of ZooKeeper
 	{"zkreg", []string{"clock", "segment", "snowflake", "worker", "zkreg/zksession"}}, // implements worker.Registry and segment.Guard
 
+	{"server/fair", nil},
 	{"server/limits", nil},
 	{"server/resp", []string{"snowflake"}}, // the protocol; server gives it the IDs
 	{"server/condition", []string{"segment", "snowflake", "worker"}},
