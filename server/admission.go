@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/server/fair"
 )
 
 // What is kept for connections beside Config.MaxConns.
@@ -28,36 +30,36 @@ const guestPlaces = Guests / 2
 //     listeners together (Redis has its connections within Public's), and both surfaces have at most Guests more: the descriptors
 //     that clients take are bounded, and none of a surface's are the other one's. Unix
 //     sockets have a part of Public's that no other takes, and no other part.
-//  2. At the limit a newcomer takes the place of a connection that waits for its
-//     client: of the oldest that has sent nothing for silentGrace; else, of an address
-//     that holds more than the newcomer's, or the newcomer's own, of one that holds
-//     most: what has sent nothing, then what is idle for longest. Of more than looks
-//     connections, that many are drawn for it. A connection of which a byte of a request was
-//     read is never closed for another. Each is closed before the newcomer is served.
+//  2. The places of a surface are a fair.Resource. A connection that gives way is closed before the newcomer is served.
 //  3. A connection for which there is no room is a guest, and gets one answer: of the health
 //     checks what they found, else 503 overloaded. A guest that is slow to ask gives way
 //     to the next, so that a health check is always answered.
 type admission struct {
-	started   time.Time              // immutable: the zero of the listeners' coarse clocks
-	open      [surfaces]atomic.Int64 // those of Redis are among Public's
+	started   time.Time                // immutable: the zero of the listeners' coarse clocks
+	places    [surfaces]*fair.Resource // immutable; that of Redis is for unix sockets
+	open      [surfaces]atomic.Int64   // those of Redis are among Public's
 	beyond    prometheus.Counter
 	displaced prometheus.Counter
 
 	present chan struct{} // holds a token for each guest
 
 	mu     sync.Mutex
-	pools  [surfaces]pool        // mu protects; that of Redis is for unix sockets
+	local  bool                  // mu protects; unix sockets have their part
 	guests [guestPlaces]net.Conn // mu protects; a ring
 	next   int                   // mu protects: the place of the next guest
 }
 
-// localPool is the index of the places of unix sockets.
-const localPool = Redis
+// localPlaces is the index of the places of unix sockets, and localShare which part of Public's they are, where
+// there are unix sockets.
+const (
+	localPlaces = Redis
+	localShare  = 8
+)
 
 func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 	a := &admission{
 		started: time.Now(),
-		pools:   [surfaces]pool{Public: {limit: public}, Admin: {limit: AdminConns}},
+		places:  [surfaces]*fair.Resource{Public: fair.NewResource(int64(public)), Admin: fair.NewResource(AdminConns), localPlaces: fair.NewResource(0)},
 		present: make(chan struct{}, Guests),
 		beyond: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_refused_total",
@@ -65,7 +67,7 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 		}),
 		displaced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_displaced_total",
-			Help: "Idle connections that were closed at the limit for a new one.",
+			Help: "Connections that waited for their client, or for a turn, and were closed at a limit for another.",
 		}),
 	}
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -93,56 +95,37 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 // Public's.
 func (a *admission) total() int { return int(a.open[Public].Load() + a.open[Admin].Load()) }
 
-// reserveLocal sets places of unix sockets apart.
-func (a *admission) reserveLocal() {
+// reserveLocal sets places of public, which is their number, apart for unix sockets.
+func (a *admission) reserveLocal(public int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.pools[localPool].limit == 0 {
-		n := max(1, a.pools[Public].limit/localShare)
-		a.pools[localPool].limit, a.pools[Public].limit = n, a.pools[Public].limit-n
+	if !a.local {
+		a.local = true
+		n := max(1, int64(public)/localShare)
+		a.places[localPlaces].SetLimit(n)
+		a.places[Public].SetLimit(int64(public) - n)
 	}
 }
 
 // enter gives a connection a place, unless there is no room. One that has a place leaves it
 // by leave, once or more often.
 func (a *admission) enter(c *conn) bool {
-	now := int64(time.Since(a.started))
-	c.idle.Store(now)
-	network := networkOf(c)
-	victim, ok := func() (victim *conn, ok bool) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		p := &a.pools[c.l.pool]
-		if len(p.conns) >= p.limit {
-			if victim = p.victim(network, now); victim == nil {
-				return nil, false
-			}
-			a.removeLocked(victim)
-		}
-		p.add(c, network)
-		a.count(c.l.surface, 1)
-		return victim, true
-	}()
-	if !ok {
-		a.beyond.Inc()
+	now := int64(time.Since(a.started)) + 1
+	c.state.Store(now<<2 | waitsHalf)
+	c.counted.Store(true)
+	a.count(c.l.surface, 1)
+	if a.places[c.l.places].Enter(&c.place, c.network, 1, c, now) {
+		return true
 	}
-	if victim != nil {
-		a.displaced.Inc()
-		_ = victim.raw().Close() // it waits until the descriptor is free; the one that serves it closes the rest
-	}
-	return ok
+	a.beyond.Inc()
+	a.leave(c)
+	return false
 }
 
 // leave frees the place of a connection, if it still has one.
 func (a *admission) leave(c *conn) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.removeLocked(c)
-}
-
-func (a *admission) removeLocked(c *conn) {
-	if c.place.in != nil {
-		c.place.in.remove(c)
+	a.places[c.l.places].Leave(&c.place)
+	if c.counted.CompareAndSwap(true, false) {
 		a.count(c.l.surface, -1)
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -33,23 +34,24 @@ func (r *running) dialFrom(address string) net.Conn {
 	return c
 }
 
-// What is busy stays, and any other connection is refused until there is room.
+// What is under way stays, and any other connection is refused until there is room.
 func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	r := start(t, func(c *Config) { patient(c); c.MaxConns = 2 })
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 10)
 	served := []net.Conn{r.dial(), r.dial()}
 	for _, c := range served {
 		ask(t, c)
-		send(t, c, oneID[:10])
+		send(t, c, "GET "+snowflakePrefix+"x?n=2 HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-r.flake.begun
 	}
-	require.Eventually(t, func() bool { return r.busy() == 2 }, time.Minute, time.Millisecond)
 	for range 3 {
 		r.get("/api/snowflake/get/x").requireError(t, 503, "overloaded")
 		require.Equal(t, 200, r.get("/healthz").status)
 		require.Equal(t, 200, r.get("/readyz").status)
 	}
 	require.Equal(t, 2, r.admission.total())
+	close(r.flake.block)
 	for _, c := range served {
-		send(t, c, oneID[10:])
 		resp, err := http.ReadResponse(newReader(c), nil)
 		require.NoError(t, err)
 		require.Equal(t, 200, readAnswer(t, resp).status)
@@ -64,16 +66,37 @@ func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	}
 }
 
-// busy counts the connections that no other displaces.
-func (r *running) busy() (n int) {
-	r.admission.mu.Lock()
-	defer r.admission.mu.Unlock()
-	for _, c := range r.admission.pools[Public].conns {
-		if c.idle.Load() == 0 {
-			n++
-		}
+// What waits for its client gives way, however it does so; what works for it doesn't.
+func TestWhatGivesWay(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		state  func(c *conn)
+		now    time.Duration
+		waits  bool
+		useful bool
+	}{
+		{"nothing was asked", func(*conn) {}, time.Second, true, false},
+		{"a request is carried out", func(c *conn) { c.resume() }, time.Second, false, false},
+		{"it asked, and is idle", func(c *conn) { c.resume(); c.wait(waitsIdle) }, time.Hour, true, true},
+		{"half a request", func(c *conn) { c.resume(); c.wait(waitsHalf) }, 0, true, false},
+		{"an answer is written", func(c *conn) { c.resume(); c.wait(waitsWriting) }, unreadTime - 1, true, true},
+		{"and is unread for long", func(c *conn) { c.resume(); c.wait(waitsWriting) }, unreadTime + 1, true, false},
+		{"it gave way", func(c *conn) { c.Yield() }, 0, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := still().admit(&script{})
+			test.state(c)
+			since, useful := c.Waits(int64(test.now))
+			require.Equal(t, test.waits, since > 0)
+			require.Equal(t, test.useful, useful)
+			require.Equal(t, test.waits, c.Yield())
+			require.False(t, c.Yield(), "it is over, or under way")
+			if test.waits {
+				c.wait(waitsIdle)
+				require.False(t, c.resume(), "for good")
+			}
+		})
 	}
-	return n
 }
 
 // An address that holds all places keeps no other address out, in either protocol,
@@ -88,7 +111,7 @@ func TestNewcomersMakeRoom(t *testing.T) {
 				require.Eventually(t, func() bool {
 					r.admission.mu.Lock()
 					defer r.admission.mu.Unlock()
-					return r.admission.pools[localPool].limit == 2
+					return r.admission.local
 				}, time.Minute, time.Millisecond)
 				crowd, ping := *r, oneID
 				if of == Redis {
@@ -129,64 +152,6 @@ func TestNewcomersMakeRoom(t *testing.T) {
 	}
 }
 
-// Which one makes room.
-func TestVictims(t *testing.T) {
-	second := int64(time.Second)
-	type client struct {
-		name, address string
-		idle          int64 // 0: busy
-		silent        bool
-	}
-	for _, test := range []struct {
-		name    string
-		clients []client
-		from    string
-		want    string
-	}{
-		{"silent for long, of any address", []client{{"idle", "10.0.0.1", second, false}, {"idle too", "10.0.0.1", second, false}, {"silent", "10.0.0.2", 5 * second, true}}, "10.0.0.9", "silent"},
-		{"its first request may be on its way", []client{{"idle", "10.0.0.1", 9 * second, false}, {"idle too", "10.0.0.1", 8 * second, false}, {"silent", "10.0.0.2", 10*second - 1, true}}, "10.0.0.9", "idle too"},
-		{"of the address that holds most", []client{{"a", "10.0.0.1", second, false}, {"b", "10.0.0.2", 9 * second, false}, {"c", "10.0.0.2", 8 * second, false}}, "10.0.0.9", "c"},
-		{"what has sent nothing first there", []client{{"b", "10.0.0.2", second, false}, {"c", "10.0.0.2", 10 * second, true}}, "10.0.0.9", "c"},
-		{"busy ones never", []client{{"a", "10.0.0.1", 9 * second, false}, {"b", "10.0.0.2", 0, false}, {"c", "10.0.0.2", 0, false}}, "10.0.0.9", "a"},
-		{"all are busy", []client{{"a", "10.0.0.1", 0, false}, {"b", "10.0.0.2", 0, false}}, "10.0.0.9", ""},
-		{"not of an address that holds less", []client{{"a", "10.0.0.1", second, false}, {"b", "10.0.0.2", 0, false}, {"c", "10.0.0.2", 0, false}}, "10.0.0.2", ""},
-		{"its own", []client{{"a", "10.0.0.1", second, false}, {"b", "10.0.0.2", 0, false}, {"c", "10.0.0.2", 9 * second, false}}, "10.0.0.2", "c"},
-		{"not its like's", []client{{"a", "10.0.0.1", second, false}, {"b", "10.0.0.2", 2 * second, false}}, "10.0.0.2", "b"},
-		{"a network of IPv6 is one", []client{{"a", "2001:db8::1", 2 * second, false}, {"b", "2001:db8::2", second, false}, {"c", "10.0.0.2", second / 2, false}}, "10.0.0.9", "b"},
-		{"IPv4 as IPv6", []client{{"a", "::ffff:10.0.0.1", 2 * second, false}, {"b", "10.0.0.1", second, false}, {"c", "10.0.0.2", second / 2, false}}, "10.0.0.9", "b"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			from := func(address string) origin {
-				return networkOf(addressed{address: &net.TCPAddr{IP: net.ParseIP(address)}})
-			}
-			var p pool
-			names := make(map[*conn]string)
-			for _, cl := range test.clients {
-				c := &conn{}
-				c.fresh.Store(cl.silent)
-				c.idle.Store(cl.idle)
-				p.add(c, from(cl.address))
-				names[c] = cl.name
-			}
-			got := p.victim(from(test.from), 10*second)
-			require.Equal(t, test.want, names[got])
-			if got != nil {
-				require.False(t, got.displace(), "it is already")
-				p.remove(got)
-			}
-			held := make(map[*holder]int)
-			for i, c := range p.conns {
-				require.Equal(t, i, c.place.at)
-				held[c.place.holder]++
-			}
-			require.Len(t, held, len(p.holders))
-			for _, h := range p.holders {
-				require.Equal(t, held[h], h.places)
-			}
-		})
-	}
-}
-
 // addressed is a connection from an address.
 type addressed struct {
 	net.Conn
@@ -195,29 +160,22 @@ type addressed struct {
 
 func (a addressed) RemoteAddr() net.Addr { return a.address }
 
-// A newcomer at the limit costs no more than looks, however many are connected.
-func BenchmarkVictim(b *testing.B) {
-	for _, addresses := range []int{1, 60_000} {
-		b.Run(fmt.Sprint(addresses), func(b *testing.B) {
-			var p pool
-			network := func(i int) origin {
-				return origin{10, 1, byte(i % addresses >> 8), byte(i % addresses)}
-			}
-			for i := range 65_536 {
-				c := &conn{}
-				c.idle.Store(int64(i + 1))
-				p.add(c, network(i))
-			}
-			now := int64(65_536)
-			for b.Loop() {
-				now++
-				c := p.victim(network(int(now)), now)
-				p.remove(c)
-				c.idle.Store(now)
-				p.add(c, network(int(now)))
-			}
-		})
-	}
+// An answer that a client leaves unread makes room for another address's, and ends with its connection.
+func TestUnreadAnswersMakeRoom(t *testing.T) {
+	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000; c.Memory = plentyOfMemory / 16 }) // 16 MiB of answers
+	slow := r.dialFrom("127.0.0.2")
+	send(t, slow, "GET "+snowflakePrefix+"x?n=1000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	unread := r.overload.unread[unreadBatches]
+	_, err := slow.Read(make([]byte, 1)) // it is being written
+	require.NoError(t, err)
+	again := r.dialFrom("127.0.0.2")
+	send(t, again, "GET "+snowflakePrefix+"x?n=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, err := http.ReadResponse(newReader(again), nil)
+	require.NoError(t, err)
+	require.Equal(t, 200, readAnswer(t, resp).status, "in place of its own")
+	require.Eventually(t, func() bool { return counted(r.admission.displaced) == 1 && unread.Held() == 0 }, time.Minute, time.Millisecond)
+	_, err = io.Copy(io.Discard, slow)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was closed")
 }
 
 // Silent guests give way to one that asks, and there are never more of
@@ -226,8 +184,9 @@ func TestGuestsGiveWay(t *testing.T) {
 	s := startSecure(t, false, func(c *Config) { patient(c); c.MaxConns, c.guestTime = 1, guestTime })
 	health := map[string]*running{"plain": s.running, "TLS": s.overTLS(s.ln, s.ca.Client(t))}
 	served := s.dial()
-	send(t, served, oneID[:10])
-	require.Eventually(t, func() bool { return s.busy() == 1 }, time.Minute, time.Millisecond)
+	s.flake.block, s.flake.begun = make(chan struct{}), make(chan struct{}, 1)
+	send(t, served, "GET "+snowflakePrefix+"x?n=2 HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-s.flake.begun
 	for name, dial := range map[string]func() net.Conn{"plain": s.dial, "TLS": s.dialTCP} {
 		t.Run(name, func(t *testing.T) {
 			var silent []net.Conn
@@ -249,7 +208,7 @@ func TestGuestsGiveWay(t *testing.T) {
 			require.Equal(t, 1, s.admission.total())
 		})
 	}
-	send(t, served, oneID[10:])
+	close(s.flake.block)
 	resp, err := http.ReadResponse(newReader(served), nil)
 	require.NoError(t, err)
 	require.Equal(t, 200, readAnswer(t, resp).status)

@@ -35,11 +35,12 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 			if test.pooled && raceEnabled {
 				return // the pool forgets on purpose there
 			}
-			c := &conn{}
+			c := newConn(t)
 			ctx := newRequest(c, test.target, test.accept)
 			allocs := testing.AllocsPerRun(500, func() {
 				ctx.Response.Reset()
 				s.handle(ctx)
+				connOf(ctx).giveRow() // as a Write does
 			})
 			require.Equal(t, 200, ctx.Response.StatusCode())
 			body := ctx.Response.Body()
@@ -111,11 +112,12 @@ func BenchmarkHandle(b *testing.B) {
 		{"batch of 1000", snowflakePrefix + "order?n=1000"},
 	} {
 		b.Run(test.name, func(b *testing.B) {
-			ctx := newRequest(&conn{}, test.target, "")
+			ctx := newRequest(newConn(b), test.target, "")
 			b.ReportAllocs()
 			for b.Loop() {
 				ctx.Response.Reset()
 				s.handle(ctx)
+				connOf(ctx).giveRow()
 			}
 		})
 	}
@@ -124,17 +126,18 @@ func BenchmarkHandle(b *testing.B) {
 // What clients are refused with as often as they like allocates nothing, in either protocol.
 func TestUnknownTagsAllocateNothing(t *testing.T) {
 	s := newServer(t)
-	ctx := newRequest(&conn{}, segmentPrefix+"nosuchtag", "")
+	ctx := newRequest(newConn(t), segmentPrefix+"nosuchtag", "")
 	allocs := testing.AllocsPerRun(500, func() {
 		ctx.Response.Reset()
 		s.handle(ctx)
+		connOf(ctx).giveRow() // as a Write does
 	})
 	require.Equal(t, 404, ctx.Response.StatusCode())
 	require.Zero(t, allocs)
 
 	var answers bytes.Buffer
 	commands := bytes.NewReader(bytes.Repeat([]byte("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n"), 100))
-	client := &redisClient{s: s, c: &conn{}}
+	client := &redisClient{s: s, c: newConn(t)}
 	client.session = resp.New(struct {
 		io.Reader
 		io.Writer

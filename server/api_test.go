@@ -237,7 +237,7 @@ var advice = []struct{ codes, what string }{
 	{"unknown_key mode_disabled not_found", "Create the tag; see `--modes`."},
 	{"method_not_allowed request_timeout tag_exists body_too_large header_too_large", "Fix the request."},
 	{"max_id_low max_id_unknown", "Give the `max_id` that the message names, or ask again once ZooKeeper answers."},
-	{"rate_limited", "More than `--rate-limit` of this key: ask again after `Retry-After`."},
+	{"rate_limited", "More than `--rate-limit`, or than the key's own of `rate-limits`: ask again after `Retry-After`."},
 	{"internal", "Read leafd's log."},
 	{"clock_backwards", "The clock was set back. Ask another daemon; this one resumes by itself."},
 	{"ceiling_reached", "The disk takes no ceiling, the clock jumped ahead, or ZooKeeper was away for the whole `--lease`; see the alarm."},

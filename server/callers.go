@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/server/fair"
 )
 
 // Caller is the bearer of a token, and what it may do.
@@ -28,7 +30,7 @@ const adminName = "admin token"
 // caller is a Caller, prepared for use.
 type caller struct {
 	name     string
-	origin   origin
+	origin   fair.Address
 	admin    bool
 	keys     map[string]struct{}
 	prefixes []string
@@ -70,7 +72,7 @@ func newCallers(l Live, before callers) callers {
 	}
 	if len(l.AdminToken) > 0 {
 		all.adminOn = true
-		all.byDigest[sha256.Sum256(l.AdminToken)] = &caller{name: adminName, admin: true, requests: new(atomic.Int64)}
+		all.byDigest[sha256.Sum256(l.AdminToken)] = &caller{name: adminName, origin: originOfName(adminName), admin: true, requests: new(atomic.Int64)}
 	}
 	return all
 }
@@ -145,28 +147,46 @@ func (l *lastBearer) of(a *callers, value []byte) *caller {
 	return c
 }
 
-// origin is the client that a request counts against: the caller of its token, else its client's
+// The address of a request, against which it counts: the caller of its token, else its client's
 // certificate, else where it came from.
-type origin [16]byte
 
-func originOfName(name string) origin { return origin(shortSum([]byte(name))) }
+func originOfName(name string) fair.Address { return fair.Address(shortSum([]byte(name))) }
 
 func shortSum(b []byte) []byte {
 	sum := sha256.Sum256(b)
-	return sum[:len(origin{})]
+	return sum[:len(fair.Address{})]
 }
 
-// originOf returns the origin of a connection.
-func originOf(nc net.Conn) origin {
+// originOf returns the address of a connection, its certificate or where it came from.
+func originOf(nc net.Conn) fair.Address {
 	if cert := clientCertificate(nc); cert != nil {
-		return origin(shortSum(cert.Raw))
+		return fair.Address(shortSum(cert.Raw))
 	}
 	return networkOf(nc)
 }
 
+// addressOf returns the address of a request that is none for IDs.
+func (s *Server) addressOf(ctx *fasthttp.RequestCtx) fair.Address {
+	c := connOf(ctx)
+	if value := ctx.Request.Header.PeekCanonical(headerAuthorization); len(value) > 0 {
+		if by := c.bearer.of(&s.live.Load().callers, value); by != nil {
+			return by.origin
+		}
+	}
+	return c.from()
+}
+
+// on returns the address of a request on c by a caller, nil for none.
+func (by *caller) on(c *conn) fair.Address {
+	if by != nil {
+		return by.origin
+	}
+	return c.from()
+}
+
 // networkOf returns where a connection came from. A client has a whole /64 of IPv6 addresses as a
 // rule, so that they are one. Of a unix socket it is the user.
-func networkOf(nc net.Conn) (o origin) {
+func networkOf(nc net.Conn) (o fair.Address) {
 	if uid, _, ok := unixPeer(nc); ok {
 		o[0] = 0xff // no client has a multicast address
 		binary.BigEndian.PutUint32(o[1:], uid)

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/fair"
 	"github.com/leafd/leafd/server/resp"
 )
 
@@ -34,35 +35,88 @@ const (
 //  1. A Read that waits for a request ends after the idle time-out at the
 //     latest, and not much earlier: its deadline is moved only when the one in
 //     force is off by more than the listener's slack.
-//  2. A request that isn't complete after its first Read gets the read
-//     time-out, once: bytes that arrive slowly don't extend it. The first
-//     request of a connection has it from the accept on; one that began in the same
-//     packet as the request before it, from the answer to that. (The first Read of a
-//     body after "100 Continue" has the idle time-out.)
+//  2. A request that isn't complete after its first Read has the read time-out from the Read that
+//     brought its first byte, once: neither bytes that arrive slowly, nor "100 Continue", nor the
+//     answer to the request before it extend it. The first request of a connection has it from the
+//     accept on. What is there already when it has passed is still read.
 //  3. A Write ends after the write time-out at the latest, and not before
 //     half of it (less a tick of the coarse clock).
 //  4. A coarse clock that doesn't move never extends a deadline.
+//  5. It waits while it waits for its client, reading or writing, or for a turn, and gives way then
+//     (fair.Owner). Nothing is read or written after that.
 //
 // One goroutine reads and writes; any may call Close.
 type conn struct {
 	net.Conn
 	secure   secure
 	l        *listener    // immutable
+	network  fair.Address // immutable: where it comes from
 	phase    phase        // the serving goroutine's
 	requests int          // the serving goroutine's: that were answered in this turn
+	readAt   int64        // the serving goroutine's: when a Read brought something last, on the listener's clock
 	readBy   int64        // the serving goroutine's: the read deadline, on the listener's clock
 	writeBy  int64        // the serving goroutine's: the write deadline
 	fresh    atomic.Bool  // nothing was read yet
-	idle     atomic.Int64 // since when, on the coarse clock, it waits for a request; 0: it is busy; -1: displaced
-	place    place
-	linger   atomic.Bool // Close lets the client read the answer first
+	state    atomic.Int64 // since when, on the listener's clock, and why it waits; 0: it is under way; -1: it gave way
+	counted  atomic.Bool  // among the connections that are open
+	linger   atomic.Bool  // Close lets the client read the answer first
 	closed   atomic.Bool
-	digits   [maxDigits]byte // the serving goroutine's: the ID of the response being written
-	tag      *segment.Tag    // the serving goroutine's: the one asked for last
-	bearer   lastBearer      // the serving goroutine's
-	origin   *origin         // the serving goroutine's; nil until from is called
+
+	place  fair.Ticket
+	unread fair.Ticket // of the answer being written, where that is large
+	waiter fair.Waiter
+	row    atomic.Pointer[fair.Turns] // in which it has a turn; nil: it has none
+
+	digits [maxDigits]byte // the serving goroutine's: the ID of the response being written
+	tag    *segment.Tag    // the serving goroutine's: the one asked for last
+	bearer lastBearer      // the serving goroutine's
+	origin *fair.Address   // the serving goroutine's; nil until from is called
 	// answered counts a request for IDs when its response is written.
 	answered answered
+}
+
+// Why a connection waits.
+const (
+	waitsHalf    = iota // for the rest of a request, or for the first one
+	waitsIdle           // for another request, or for a turn
+	waitsWriting        // for room for an answer
+)
+
+// unreadTime is how long an answer may be unread until its connection is taken for useless.
+const unreadTime = time.Second
+
+// wait marks the connection as waiting, unless it is already, or gave way.
+func (c *conn) wait(why int64) { c.state.CompareAndSwap(0, (c.l.coarse.Load()+1)<<2|why) }
+
+// resume ends a wait, and reports whether the connection hasn't given way.
+func (c *conn) resume() bool {
+	state := c.state.Load()
+	return state >= 0 && c.state.CompareAndSwap(state, 0)
+}
+
+// Waits implements fair.Owner.
+func (c *conn) Waits(now int64) (since int64, used bool) {
+	state := c.state.Load()
+	if state <= 0 {
+		return 0, false
+	}
+	why := state & 3
+	since = state >> 2
+	return since, why == waitsIdle || why == waitsWriting && now-since < int64(unreadTime)
+}
+
+// Yield implements fair.Owner.
+func (c *conn) Yield() bool {
+	state := c.state.Load()
+	return state > 0 && c.state.CompareAndSwap(state, -1)
+}
+
+// Yielded implements fair.Owner: it waits until the descriptor is free; what serves the connection closes the rest.
+func (c *conn) Yielded() {
+	c.l.admission.displaced.Inc()
+	c.l.admission.leave(c)
+	c.waiter.End()
+	_ = c.raw().Close()
 }
 
 // maxDigits is the length of the longest int64 in decimal, with its sign.
@@ -73,13 +127,13 @@ func connOf(ctx *fasthttp.RequestCtx) *conn {
 	return ctx.Conn().(*conn) //nolint:forcetypeassert // a listener accepts no other
 }
 
-// from returns the origin of requests without a token.
-func (c *conn) from() []byte {
+// from returns the address of requests without a token.
+func (c *conn) from() fair.Address {
 	if c.origin == nil {
 		of := originOf(c)
 		c.origin = &of
 	}
-	return c.origin[:]
+	return *c.origin
 }
 
 // requestsATurn is how many requests that arrived together are answered before other connections
@@ -88,13 +142,45 @@ const requestsATurn = resp.CommandsATurn
 
 // turn is called for each request. It keeps:
 //
-// A connection that sends many requests at once gives way to the others after
-// requestsATurn of them.
-func (c *conn) turn() {
+//  1. A connection that sends many requests at once gives way to the others after
+//     requestsATurn of them, and waits for a turn then, which goes round by address: no more
+//     of them than there are processors go on.
+//  2. It has no turn while it waits for its client, or for another turn.
+func (s *Server) turn(c *conn) {
 	if c.requests++; c.requests > requestsATurn {
-		c.requests = 1
-		runtime.Gosched()
+		s.nextTurn(c)
 	}
+}
+
+// nextTurn takes a turn for the next requestsATurn requests.
+func (s *Server) nextTurn(c *conn) {
+	c.requests = 1
+	c.giveRow()
+	runtime.Gosched()
+	if rows := s.overload.rows; s.take(c, rows, c.network, 1, s.cfg.ReadTimeout, s.base.Done()) {
+		c.row.Store(rows)
+	}
+}
+
+func (c *conn) giveRow() {
+	if c.row.Load() == nil { // as nearly always
+		return
+	}
+	if rows := c.row.Swap(nil); rows != nil {
+		rows.Give(1)
+	}
+}
+
+// take waits for a turn of weight for the connection, for most at most and until done, and reports whether it has one.
+func (s *Server) take(c *conn, turns *fair.Turns, of fair.Address, weight int64, most time.Duration, done <-chan struct{}) bool {
+	c.giveRow()
+	c.wait(waitsIdle)
+	took := turns.Take(&c.waiter, of, weight, most, done)
+	if !c.resume() && took {
+		turns.Give(weight)
+		return false
+	}
+	return took
 }
 
 // NetConn returns the connection below.
@@ -107,14 +193,14 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+	c.giveRow()
 	if c.phase == waiting && c.l.surface != Redis && len(p) < headerBytes { // the rest of fasthttp's buffer has a part
 		c.phase = begun
 	}
+	why := int64(waitsHalf)
 	switch c.phase {
 	case waiting:
-		c.phase = begun
-		c.idle.Store(c.l.coarse.Load() + 1)
-		c.requests = 0
+		c.phase, why, c.requests = begun, waitsIdle, 0
 		if left := c.readBy - c.l.coarse.Load(); left < int64(c.l.idleTimeout-c.l.slack) || left > int64(c.l.idleTimeout+c.l.slack) {
 			if err := c.setRead(c.l.idleTimeout); err != nil {
 				return 0, err
@@ -122,13 +208,15 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	case begun:
 		c.phase = reading
-		if err := c.setRead(c.l.readTimeout); err != nil {
+		gone := time.Duration(c.l.coarse.Load() - c.readAt)
+		if err := c.setRead(max(c.l.readTimeout-gone, lastRead)); err != nil {
 			return 0, err
 		}
 	case reading:
 	}
+	c.wait(why)
 	n, err := c.Conn.Read(p)
-	if since := c.idle.Load(); since < 0 || n > 0 && since > 0 && !c.idle.CompareAndSwap(since, 0) {
+	if !c.resume() {
 		return 0, io.EOF
 	}
 	if err != nil && c.fresh.Load() && c.l.isClosed() && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -136,6 +224,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		if err = c.SetReadDeadline(time.Now().Add(lastRead)); err == nil {
 			n, err = c.Conn.Read(p)
 		}
+	}
+	if n > 0 {
+		c.readAt = c.l.coarse.Load()
 	}
 	if c.fresh.Load() {
 		if n > 0 {
@@ -148,9 +239,15 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// continues is what fasthttp asks for a body with: no answer.
+const continues = "HTTP/1.1 100 Continue\r\n\r\n"
+
 // Write writes to the client, with at least half the write time-out left.
 func (c *conn) Write(p []byte) (int, error) {
-	c.phase = waiting
+	c.giveRow()
+	if string(p) != continues {
+		c.phase = waiting
+	}
 	c.answered.written()
 	if c.writeBy-c.l.coarse.Load() < int64(c.l.writeTimeout/2) {
 		deadline := time.Now().Add(c.l.writeTimeout)
@@ -159,7 +256,12 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 		c.writeBy = int64(deadline.Sub(c.l.started))
 	}
-	return c.Conn.Write(p)
+	c.wait(waitsWriting)
+	n, err := c.Conn.Write(p)
+	if !c.resume() {
+		return n, net.ErrClosed
+	}
+	return n, err
 }
 
 func (c *conn) setRead(d time.Duration) error {
@@ -182,6 +284,10 @@ func (c *conn) Close() error {
 		return nil
 	}
 	defer c.l.forget(c)
+	c.giveRow()
+	if c.linger.Load() {
+		c.wait(waitsHalf)
+	}
 	if c.linger.Load() && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil && drain(c.Conn) {
 		select { // the client has the time to read, but sends no more than the kernel holds
 		case <-time.After(lingerTime):
@@ -194,7 +300,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// lastRead bounds the last read from a connection that has sent nothing.
+// lastRead bounds the last read from a connection: of what is there.
 const lastRead = 10 * time.Millisecond
 
 const (

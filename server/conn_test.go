@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 )
 
@@ -176,10 +177,20 @@ func (s *script) RemoteAddr() net.Addr             { return nil }
 
 // still returns a listener with a coarse clock that the test moves.
 func still() *listener {
+	a, err := newAdmission(prometheus.NewRegistry(), 10)
+	if err != nil {
+		panic(err)
+	}
 	return &listener{
 		idleTimeout: 75 * time.Second, readTimeout: 10 * time.Second, writeTimeout: 10 * time.Second,
-		slack: time.Second, admission: &admission{pools: [surfaces]pool{{limit: 10}}}, conns: make(map[*conn]struct{}), closed: make(chan struct{}), started: time.Now(),
+		slack: time.Second, admission: a, conns: make(map[*conn]struct{}), closed: make(chan struct{}), started: time.Now(),
 	}
+}
+
+// newConn returns a connection of a listener that is still; nothing can be read from it.
+func newConn(t testing.TB) *conn {
+	t.Helper()
+	return &conn{Conn: addressed{address: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}}, l: still()}
 }
 
 func TestDeadlinesAreSetSeldom(t *testing.T) {

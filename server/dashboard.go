@@ -76,7 +76,7 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	guardPage(ctx, s.dashboard.policy)
-	return s.common(ctx, contentHTML, func() ([]byte, error) { return s.dashboard.page, nil })
+	return ready(ctx, contentHTML, s.dashboard.page)
 }
 
 // listEndpoints answers GET / with the list of endpoints.

@@ -68,7 +68,7 @@ var (
 	errTagExists        = newAnswer(http.StatusConflict, "tag_exists", "a tag of this name exists already", 0)
 	errMaxIDLow         = newAnswer(http.StatusConflict, "max_id_low", "max_id is below IDs that were used already", 0)
 	errMaxIDUnknown     = newAnswer(http.StatusConflict, "max_id_unknown", "where the tag may begin isn't known: give max_id", 0)
-	errRateLimited      = newAnswer(http.StatusTooManyRequests, "rate_limited", "this client asks for more IDs of this key than its rate limit gives", 1)
+	errRateLimited      = newAnswer(http.StatusTooManyRequests, "rate_limited", "this client asks for more IDs than its rate limit gives", 1)
 	errBodyTooLarge     = newAnswer(http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than 1 KiB, or than 64 KiB of a change of tags with the admin token", 0)
 	errHeaderTooLarge   = newAnswer(http.StatusRequestHeaderFieldsTooLarge, "header_too_large", "request line and headers are larger than 8 KiB", 0)
 

@@ -74,6 +74,8 @@ func newTable(rows ...segment.Row) *table {
 	return t
 }
 
+func (t *table) Known(key []byte) bool { return t.Check(context.Background(), key) == nil }
+
 func (t *table) Check(_ context.Context, key []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -190,7 +190,7 @@ func FuzzTagBodies(f *testing.F) {
 			r.renew()
 			before, err := r.table.List()
 			require.NoError(t, err)
-			ctx := newRequest(&conn{Conn: addressed{address: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}}, l: &listener{}}, request.target, "")
+			ctx := newRequest(newConn(t), request.target, "")
 			ctx.Request.Header.SetMethod(request.method)
 			ctx.Request.Header.Set("Authorization", "Bearer "+token)
 			ctx.Request.SetBodyRaw(body)

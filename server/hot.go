@@ -25,7 +25,7 @@ const (
 // handle answers every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer s.recovered(ctx)
-	connOf(ctx).turn()
+	s.turn(connOf(ctx))
 	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}
@@ -99,9 +99,9 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		}
 	}
 	if n > 0 {
-		return s.serveBatch(ctx, b, m, key, n, textForm(asJSON, ranges))
+		return s.serveBatch(ctx, asked{c, by, b, m, key, n, textForm(asJSON, ranges)})
 	}
-	id, _, err := s.next(c, b, m, key, 1, mono)
+	id, _, err := s.next(c, by, b, m, key, 1, mono)
 	if err != nil {
 		s.metrics.latency.refuse(ctx, m, false)
 		return err
@@ -161,23 +161,23 @@ func noStore(r *fasthttp.Response, contentType string) {
 }
 
 // serveBatch answers with n IDs.
-func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, n int, f form) error {
-	out, err := s.batch(b, m, key, n, f, nil)
+func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, a asked) error {
+	out, err := s.batch(a, nil)
 	if err != nil {
-		s.metrics.latency.refuse(ctx, m, n > 1)
+		s.metrics.latency.refuse(ctx, a.mode, a.n > 1)
 		return err
 	}
-	if f == formJSON || f == formRangesJSON {
+	if a.form == formJSON || a.form == formRangesJSON {
 		noStore(&ctx.Response, contentJSON)
 	} else {
 		noStore(&ctx.Response, contentText)
 	}
-	if n == 1 {
-		s.metrics.latency.one(ctx, connOf(ctx), m, clock.MonoOf(ctx.Time()))
+	if a.n == 1 {
+		s.metrics.latency.one(ctx, a.c, a.mode, clock.MonoOf(ctx.Time()))
 	} else {
-		s.metrics.latency.many(ctx, m, n)
+		s.metrics.latency.many(ctx, a.mode, a.n)
 	}
-	if out.counted == 0 {
+	if out.held == nil {
 		ctx.Response.AppendBody(out.text)
 		out.release()
 		return nil

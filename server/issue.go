@@ -29,16 +29,16 @@ func (s *Server) source(m mode) (*Backend, error) {
 	return b, nil
 }
 
-// next returns up to most IDs, 1 at least, to requests on c that arrived when the monotonic
+// next returns up to most IDs, 1 at least, to requests on c by a caller, nil for none, that arrived when the monotonic
 // clock was mono: first and those that follow it; n is how many.
-func (s *Server) next(c *conn, b *Backend, m mode, key []byte, most int, mono time.Duration) (first int64, n int, err error) {
+func (s *Server) next(c *conn, by *caller, b *Backend, m mode, key []byte, most int, mono time.Duration) (first int64, n int, err error) {
 	if m == snowflakeMode {
 		return b.Snowflake.NextAt(s.base, mono, most)
 	}
 	if first, n = b.Segments.Try(key, &c.tag, most); n > 0 {
 		return first, n, nil
 	}
-	first, err = s.awaitRange(b, key)
+	first, err = s.awaitRange(c, by, b, key)
 	return first, 1, err
 }
 
@@ -53,10 +53,10 @@ const pooledBytes = 1 << 20
 // buffer returns to the pool after that: memory grows with the responses being written, not
 // with connections.
 type batch struct {
-	s       *Server
-	text    []byte
-	read    int   // of text
-	counted int64 // in the gate of unread batches; 0: it is small
+	s    *Server
+	text []byte
+	read int   // of text
+	held *conn // on which it is counted; nil: it is small
 }
 
 // batchIDs are the IDs of a batch until they are its text.
@@ -160,68 +160,81 @@ func (f form) appendRanges(b []byte, ranges []segment.IDRange) []byte {
 	return b
 }
 
-// batch returns n IDs as text, for its caller to release. A large one begins with pending.
-func (s *Server) batch(b *Backend, m mode, key []byte, n int, f form, pending []byte) (*batch, error) {
+// asked is a request for n IDs of a key.
+type asked struct {
+	c    *conn
+	by   *caller // nil: none
+	from *Backend
+	mode mode
+	key  []byte
+	n    int
+	form form
+}
+
+// batch returns IDs as text, for its caller to release. A large one begins with pending.
+func (s *Server) batch(a asked, pending []byte) (*batch, error) {
 	if err := s.base.Err(); err != nil {
 		return nil, err // many may have arrived together: no memory for each
 	}
-	if err := s.overload.enter(b, m, n); err != nil {
+	t, err := s.enter(a.c, a.by, a.from, a.mode, a.key, a.n)
+	if err != nil {
 		return nil, err
 	}
-	defer s.overload.leave(m, n)
+	defer t.leave()
 	out, ok := s.batches.Get().(*batch)
 	if !ok {
 		out = &batch{s: s}
 	}
-	if err := out.fill(b, m, key, n, f, pending); err != nil {
+	if err := out.fill(a, pending); err != nil {
 		out.release()
 		return nil, err
 	}
 	return out, nil
 }
 
-// fill makes the text of n IDs, and counts it where it is large: before any ID is
+// fill makes the text, and counts it where it is large: before any ID is
 // used a list as it will be, and ranges, few as a rule, as if they were small.
-func (b *batch) fill(from *Backend, m mode, key []byte, n int, f form, pending []byte) error {
+func (b *batch) fill(a asked, pending []byte) error {
 	s := b.s
 	list, ok := s.batchIDs.Get().(*batchIDs)
 	if !ok {
 		list = new(batchIDs)
 	}
 	var err error
-	if f.ranges() {
-		most := s.cfg.portion(maxUnreadBatches)
-		if err = b.count(0, most); err == nil {
-			list.ranges, err = from.ranges(s.base, m, key, n, list.ranges[:0])
+	if a.form.ranges() {
+		if err = b.hold(a, 1); err == nil {
+			list.ranges, err = a.from.ranges(s.base, a.mode, a.key, a.n, list.ranges[:0])
 		}
 		if err != nil {
 			return err
 		}
-		if size := f.textBytes(len(list.ranges)); size > inlineBytes {
-			_ = b.count(size, 0) // they are used: there is no refusal any more
+		if size := a.form.textBytes(len(list.ranges)); size > inlineBytes {
+			s.overload.unread[unreadBatches].Grow(&a.c.unread, int64(size)) // they are used: there is no refusal any more
 			b.text = append(slices.Grow(b.text, len(pending)+size), pending...)
+		} else {
+			b.letGo()
 		}
-		b.text = f.appendRanges(b.text, list.ranges)
+		b.text = a.form.appendRanges(b.text, list.ranges)
 	} else {
-		if size := f.textBytes(n); size > inlineBytes {
-			if err = b.count(size, s.cfg.portion(maxUnreadBatches)); err != nil {
+		if size := a.form.textBytes(a.n); size > inlineBytes {
+			if err = b.hold(a, size); err != nil {
 				return err
 			}
 			b.text = append(slices.Grow(b.text, len(pending)+size), pending...)
 		}
-		if cap(list.ids) < n {
-			list.ids = make([]int64, n)
+		if cap(list.ids) < a.n {
+			list.ids = make([]int64, a.n)
 		}
-		ids := list.ids[:n]
-		if m == snowflakeMode {
-			err = from.Snowflake.NextN(s.base, ids)
+		ids := list.ids[:a.n]
+		if a.mode == snowflakeMode {
+			err = a.from.Snowflake.NextN(s.base, ids)
 		} else {
-			err = from.Segments.NextN(s.base, key, ids)
+			err = a.from.Segments.NextN(s.base, a.key, ids)
 		}
 		if err != nil {
 			return err
 		}
-		b.text = f.append(b.text, ids)
+		b.text = a.form.append(b.text, ids)
 	}
 	if 8*cap(list.ids) <= pooledBytes && 16*cap(list.ranges) <= pooledBytes {
 		s.batchIDs.Put(list)
@@ -229,14 +242,21 @@ func (b *batch) fill(from *Backend, m mode, key []byte, n int, f form, pending [
 	return nil
 }
 
-// count counts size bytes in the gate of unread batches, unless they are most already.
-func (b *batch) count(size int, most int64) error {
-	if !b.s.overload.unread[unreadBatches].Enter(int64(size), most) {
-		b.s.overload.shed[shedUnread].Inc()
-		return errOverloaded.with("%d MiB of IDs are not read yet", most>>20)
+// hold counts size bytes as unread.
+func (b *batch) hold(a asked, size int) error {
+	if err := b.s.hold(a.c, a.by.on(a.c), unreadBatches, size); err != nil {
+		return err
 	}
-	b.counted = int64(size)
+	b.held = a.c
 	return nil
+}
+
+// letGo counts them no more.
+func (b *batch) letGo() {
+	if b.held != nil {
+		b.s.overload.unread[unreadBatches].Leave(&b.held.unread)
+		b.held = nil
+	}
 }
 
 // ranges appends n IDs to dst: those of snowflake are one range for each millisecond in which
@@ -280,10 +300,10 @@ func (b *batch) Close() error {
 }
 
 func (b *batch) release() {
-	b.s.overload.unread[unreadBatches].Leave(b.counted)
+	b.letGo()
 	if cap(b.text) > pooledBytes {
 		return
 	}
-	b.text, b.read, b.counted = b.text[:0], 0, 0
+	b.text, b.read = b.text[:0], 0
 	b.s.batches.Put(b)
 }

@@ -30,7 +30,7 @@ const (
 type listener struct {
 	net.Listener
 	surface      Surface // immutable
-	pool         Surface // immutable: of which its connections have places
+	places       Surface // immutable: which of admission's its connections have
 	log          zerolog.Logger
 	sampled      zerolog.Logger // for lines that clients can cause at will
 	idleTimeout  time.Duration  // immutable
@@ -138,6 +138,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 	c := &conn{Conn: newRawConn(nc), l: l}
 	c.fresh.Store(true)
 	c.secure.tls, _ = nc.(*tls.Conn)
+	c.network = networkOf(c)
 	if !l.admission.enter(c) {
 		l.answerGuest(c)
 		return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/leafd/leafd/server/limits"
+	"github.com/leafd/leafd/server/fair"
 )
 
 // Bounds of the answers with a size that depends on how many tags or workers there are.
@@ -31,7 +31,7 @@ const (
 	maxUnreadBatches = 256 << 20
 )
 
-// lists are the turns at answers from whole lists. They keep:
+// lists are the turns at answers from whole lists, of a surface. They keep:
 //
 //  1. At most maxLists such answers are made at once, beside maxCommon of those that
 //     are the same for all clients, and made once. A request beyond them waits
@@ -45,39 +45,34 @@ const (
 //     page begins.
 //  3. What a large answer takes is counted until its client has taken it or its
 //     connection has ended, which Config.WriteTimeout bounds. Beyond maxUnreadLists, and
-//     maxUnreadBatches for IDs, another is refused: a client that doesn't read takes memory
+//     maxUnreadBatches for IDs, one that isn't read makes room for another, or that is refused (fair.Resource): a client
+//     that doesn't read takes memory
 //     from no other. What is the same for all clients is one text, and another each second
 //     at most. A connection has one answer at a time, and connBuffer of the kernel each way.
-type lists [surfaces]struct{ own, common turns }
+//  4. What is ready made needs no turn.
+type lists struct{ own, common *fair.Turns }
 
-// turns are places, for as many as may be inside at once.
-type turns chan struct{}
-
-func newLists() (l lists) {
-	for surface := range l {
-		l[surface].own, l[surface].common = make(turns, maxLists), make(turns, maxCommon)
-	}
-	return l
-}
-
-// take runs use in its turn.
-func (s *Server) take(from turns, use func() error) error {
-	select {
-	case from <- struct{}{}:
-	case <-s.ending:
-		return errDraining
-	case <-time.After(adminTimeout):
+// inTurn runs use in its turn.
+func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() error) error {
+	if !s.take(connOf(ctx), turns, s.addressOf(ctx), 1, adminTimeout, s.ending) {
+		select {
+		case <-s.ending:
+			return errDraining
+		default:
+		}
 		s.overload.shed[shedLists].Inc()
 		return errOverloaded.with("too many ask for lists at once")
 	}
 	began := time.Now()
-	defer func() { time.AfterFunc(max(leastRest, min(listRest*time.Since(began), mostRest)), func() { <-from }) }()
+	defer func() {
+		time.AfterFunc(max(leastRest, min(listRest*time.Since(began), mostRest)), func() { turns.Give(1) })
+	}()
 	return use()
 }
 
 // list answers with what build makes from a whole list.
 func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
-	return s.take(s.lists[surfaceOf(ctx.Conn())].own, func() error {
+	return s.inTurn(ctx, s.overload.lists[surfaceOf(ctx.Conn())].own, func() error {
 		text, err := build()
 		if err != nil {
 			return err
@@ -89,15 +84,20 @@ func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func()
 // common answers with what find returns, which other requests are given too, and which is
 // not changed afterwards.
 func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
-	return s.take(s.lists[surfaceOf(ctx.Conn())].common, func() error {
+	return s.inTurn(ctx, s.overload.lists[surfaceOf(ctx.Conn())].common, func() error {
 		text, err := find()
 		if err != nil {
 			return err
 		}
-		noStore(&ctx.Response, contentType)
-		ctx.Response.SetBodyRaw(text)
-		return nil
+		return ready(ctx, contentType, text)
 	})
+}
+
+// ready answers with text that is never changed.
+func ready(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
+	noStore(&ctx.Response, contentType)
+	ctx.Response.SetBodyRaw(text)
+	return nil
 }
 
 // listOf is list for what is the same for all without a query.
@@ -121,30 +121,33 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byt
 		ctx.Response.SetBodyRaw(text)
 		return nil
 	}
-	gate := &s.overload.unread[surfaceOf(ctx.Conn())]
-	if most := s.cfg.portion(maxUnreadLists); !gate.Enter(int64(len(text)), most) {
-		s.overload.shed[shedUnread].Inc()
-		return errOverloaded.with("%d MiB of answers are not read yet", most>>20)
+	kind := int(surfaceOf(ctx.Conn()))
+	if err := s.hold(connOf(ctx), s.addressOf(ctx), kind, len(text)); err != nil {
+		return err
 	}
-	setUnread(ctx, text, gate)
+	ctx.Response.SetBodyStream(&unread{bytes.NewReader(text), connOf(ctx), s.overload.unread[kind]}, len(text))
 	return nil
 }
 
-// unread is the text of an answer, which its gate counts until it is closed.
-type unread struct {
-	*bytes.Reader
-	gate *limits.Gate
-	size int64
+// hold counts an answer of size bytes on c, until c.unread leaves.
+func (s *Server) hold(c *conn, of fair.Address, kind, size int) error {
+	if !s.overload.unread[kind].Enter(&c.unread, of, int64(size), c, int64(time.Since(c.l.started))) {
+		s.overload.shed[shedUnread].Inc()
+		return errOverloaded.with("answers that are not read yet take all that they may")
+	}
+	return nil
 }
 
-// setUnread makes text the response's body; gate has it entered.
-func setUnread(ctx *fasthttp.RequestCtx, text []byte, gate *limits.Gate) {
-	ctx.Response.SetBodyStream(&unread{bytes.NewReader(text), gate, int64(len(text))}, len(text))
+// unread is the text of an answer, which is counted until it is closed.
+type unread struct {
+	*bytes.Reader
+	c  *conn
+	of *fair.Resource
 }
 
 // Close counts the text no more. fasthttp calls it once, written or not.
 func (u *unread) Close() error {
-	u.gate.Leave(u.size)
+	u.of.Leave(&u.c.unread)
 	return nil
 }
 

@@ -15,22 +15,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/server/fair"
 )
 
 // No request has a turn while others have them all, and none waits for ever.
 func TestListsAreMadeInTurns(t *testing.T) {
 	r := start(t, nil)
-	turns := r.lists[Public].own
-	for range maxLists {
-		turns <- struct{}{}
-	}
+	turns := r.overload.lists[Public].own
+	var all fair.Waiter
+	take := func() { require.True(t, turns.Take(&all, fair.Address{}, maxLists, time.Minute, nil)) }
+	take()
 	for _, path := range []string{"/db?tag=o", "/cache?tag=o", "/api/segments?after=a", "/api/segments?limit=5", "/api/workers?limit=5", "/api/overview?tag=o"} {
 		answered := make(chan int, 1)
 		go func() { answered <- r.get(path).status }()
 		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
-		<-turns
+		turns.Give(maxLists)
 		require.Equal(t, http.StatusOK, <-answered, path)
-		turns <- struct{}{} // once the turn has rested
+		take() // once the turn has rested
 	}
 	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/workers", "/api/overview", "/api/history", "/metrics"} {
 		require.Equal(t, http.StatusOK, r.get(path).status, "%s is the same for all, and has turns of its own", path)
@@ -42,19 +44,16 @@ func TestListsAreMadeInTurns(t *testing.T) {
 // A turn rests after its use.
 func TestTurnsRest(t *testing.T) {
 	r := start(t, nil)
-	turns := r.lists[Public].own
-	for range maxLists - 1 {
-		turns <- struct{}{}
-	}
+	turns := r.overload.lists[Public].own
 	began := time.Now()
 	for range 3 {
-		require.NoError(t, r.list(newRequest(nil, "/db", ""), contentHTML, func() ([]byte, error) {
+		require.NoError(t, r.list(newRequest(newConn(t), "/db", ""), contentHTML, func() ([]byte, error) {
 			time.Sleep(20 * time.Millisecond)
 			return nil, nil
 		}))
 	}
 	require.GreaterOrEqual(t, time.Since(began), 3*20*time.Millisecond+2*listRest*20*time.Millisecond)
-	require.Eventually(t, func() bool { return len(turns) == maxLists-1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return turns.Busy() == 0 }, time.Minute, time.Millisecond)
 }
 
 // The pages of tags together have each tag once, in order.
@@ -146,7 +145,7 @@ func TestPagesOfWorkers(t *testing.T) {
 // What isn't read is counted, refuses others beyond the bound, and ends with its connection.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000 })
-	unread := &r.overload.unread[unreadBatches]
+	unread := r.overload.unread[unreadBatches]
 	nc, err := net.Dial("tcp", r.addr)
 	require.NoError(t, err)
 	_, err = nc.Write([]byte("GET " + snowflakePrefix + "x?n=1000000 HTTP/1.1\r\nHost: x\r\n\r\n"))
@@ -154,10 +153,11 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	line, err := bufio.NewReader(nc).ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, line, "200")
-	require.EqualValues(t, formLines.textBytes(1_000_000), unread.Inside())
+	require.EqualValues(t, formLines.textBytes(1_000_000), unread.Held())
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=1000").status)
 
-	require.True(t, unread.Enter(maxUnreadBatches, 0))
+	busy := newConn(t) // of the same address, and under way
+	require.True(t, unread.Enter(&busy.unread, busy.from(), maxUnreadBatches, busy, 1))
 	used := r.used()
 	for _, query := range []string{"?n=1000", "?n=200"} {
 		r.get(snowflakePrefix+"y"+query).requireError(t, http.StatusServiceUnavailable, "overloaded")
@@ -167,22 +167,22 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=100").status, "small")
 	require.Equal(t, http.StatusOK, r.get("/api/segments").status)
 	require.Equal(t, "2", r.gauge(`leafd_http_shed_total{reason="unread"}`))
-	unread.Leave(maxUnreadBatches)
+	unread.Leave(&busy.unread)
 	require.NoError(t, nc.Close())
-	require.Eventually(t, func() bool { return unread.Inside() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return unread.Held() == 0 }, time.Minute, time.Millisecond)
 
-	lists := &r.overload.unread[Public]
+	lists := r.overload.unread[Public]
 	text := []byte(strings.Repeat("x", inlineBytes+1))
-	require.True(t, lists.Enter(maxUnreadLists, 0))
-	require.Equal(t, errOverloaded.code, answerTo(r.answer(newRequest(nil, "/db", ""), contentText, text)).code)
-	require.NoError(t, r.answer(newRequest(nil, "/db", ""), contentText, text[1:]), "small")
+	require.True(t, lists.Enter(&busy.unread, busy.from(), maxUnreadLists, busy, 1))
+	require.Equal(t, errOverloaded.code, answerTo(r.answer(newRequest(newConn(t), "/db", ""), contentText, text)).code)
+	require.NoError(t, r.answer(newRequest(newConn(t), "/db", ""), contentText, text[1:]), "small")
 	require.Equal(t, http.StatusOK, r.get("/metrics").status)
 	require.NotEmpty(t, r.get("/metrics").body)
-	lists.Leave(maxUnreadLists)
-	ctx := newRequest(nil, "/db", "")
+	lists.Leave(&busy.unread)
+	ctx := newRequest(newConn(t), "/db", "")
 	require.NoError(t, r.answer(ctx, contentText, text))
-	require.EqualValues(t, len(text), lists.Inside())
+	require.EqualValues(t, len(text), lists.Held())
 	require.Equal(t, string(text), string(ctx.Response.Body()))
 	ctx.Response.Reset()
-	require.Zero(t, lists.Inside())
+	require.Zero(t, lists.Held())
 }

@@ -19,8 +19,8 @@ type Live struct {
 	Hosts []string
 	// MaxBatch is the largest n of a request, and MaxRange that of one for ranges of a tag.
 	MaxBatch, MaxRange int
-	// RateLimit is how many IDs of each key a client gets a second, up to limits.MaxRate, and how
-	// many at once after a pause; more get 429 rate_limited. 0 is no limit.
+	// RateLimit is how many IDs a client gets a second, over all keys but those of RateLimits, up to
+	// limits.MaxRate, and how many at once after a pause; more get 429 rate_limited. 0 is no limit.
 	RateLimit int
 	// RateLimits are those of keys that have one of their own.
 	RateLimits map[string]int
@@ -37,15 +37,15 @@ type live struct {
 	keyRates map[string]limits.Limit
 }
 
-// limitOf returns the limit of a key.
-func (l *live) limitOf(key []byte) limits.Limit {
+// limitOf returns the limit of a key, and whether it is the key's own.
+func (l *live) limitOf(key []byte) (limit limits.Limit, own bool) {
 	if l.rates == nil {
-		return limits.Limit{}
+		return limits.Limit{}, false
 	}
-	if limit, own := l.keyRates[string(key)]; own {
-		return limit
+	if limit, own = l.keyRates[string(key)]; own {
+		return limit, true
 	}
-	return l.rate
+	return l.rate, false
 }
 
 // most returns the largest n of a request.

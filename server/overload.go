@@ -2,12 +2,14 @@ package server
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/fair"
 	"github.com/leafd/leafd/server/limits"
 )
 
@@ -16,47 +18,60 @@ const (
 	shedInflight = iota
 	shedQueue
 	shedLists
+	shedLookups
 	shedUnread
 	shedReasons
 )
 
-// singlesShare is which part of MaxInflight batches don't get.
-const singlesShare = 4
+const (
+	// waiters is how many requests may wait for each kind of turns.
+	waiters = 1024
+	// atOnce is how long the IDs take, at the rate of the layout, of the batches that are made at once.
+	atOnce = 8 * time.Millisecond
+	// batchShare is what the batches of an address take of that in a round: 10,000 IDs of the default layout.
+	batchShare = 2500 * time.Microsecond
+	// lookups is how many requests for a name that isn't known ask segment at once, and lookWait how long
+	// one waits for that: a look-up takes a second or two where the table is slow.
+	lookups  = 64
+	lookWait = 5 * time.Second
+)
 
 // overload sheds requests before the daemon does nothing but wait.
 //
 // Single IDs in memory don't overload it: refusing one costs as much as issuing it, and
 // never more of them are in progress than there are processors. Requests that wait pile
-// up: those for a range of a tag while the database is slow, and batches that need the
-// IDs of future milliseconds, of which each has 4096. Only these are counted. It keeps:
+// up: those for a range of a tag while the database is slow, those for a name that isn't known, and batches that need the
+// IDs of future milliseconds, of which each has 4096. Only these are counted, by address. It keeps:
 //
 //  1. A request is shed before it has asked for anything: it uses no ID.
 //  2. The load ahead of a request decides, not its own size: a
 //     daemon that is not busy sheds no request, however large.
-//  3. MaxInflight bounds how many requests wait; what their IDs take of memory is bounded
-//     with the answers, before there are any. Each mode has its own places, so that
-//     a database that hangs takes none from snowflake IDs. QueueWait bounds the IDs that batches of snowflake IDs still wait for:
-//     ahead of a batch are no more than the layout allows in that time. A single
+//  3. MaxInflight bounds how many requests for segment IDs wait; what the IDs of a batch take of memory is bounded
+//     with the answers, before there are any. Snowflake IDs have turns of their own, by the time that the IDs take, so that
+//     a database that hangs takes none from them. A single
 //     snowflake ID is never shed: batches leave it a part of each millisecond,
 //     and it takes no more memory than its connection does when idle.
-//  4. A request gives its places back when its handler returns, also by an
+//  4. A request waits for its turn for QueueWait at most, for a name lookWait, and a list adminTimeout.
+//  5. A request gives its turn back when its handler returns, also by an
 //     error, a panic or the daemon's end. Nothing depends on the client.
-//  5. Only requests for IDs are counted in places: health, readiness, metrics and
+//  6. Only requests for IDs have these turns: health, readiness and
 //     changes are answered however busy the daemon is. Lists have bounds of their own.
-//  6. The rate is charged before any wait and never given back: a client that is
+//  7. The rate is charged before any wait and never given back: a client that is
 //     refused for another reason and asks again is charged again.
-//  7. A part of MaxInflight, 1/singlesShare, is for requests of one ID alone: clients
-//     that ask for large batches only keep no other from an ID.
 type overload struct {
-	maxInflight int64         // immutable; Config.MaxInflight
-	queueWait   time.Duration // immutable; Config.QueueWait
+	queueWait time.Duration // immutable; Config.QueueWait
 
-	inflight [modes]limits.Gate           // requests
-	queued   limits.Gate                  // snowflake IDs of batches
-	rates    atomic.Pointer[limits.Rates] // nil until a rate was first set
-	unread   [kindsUnread]limits.Gate     // bytes
-	shed     [shedReasons]prometheus.Counter
-	limited  [modes]prometheus.Counter
+	rows     *fair.Turns                     // immutable, as all turns; of connections that sent many requests at once
+	ranges   *fair.Turns                     // requests for segment IDs
+	names    *fair.Turns                     // those for a name that isn't known
+	batches  *fair.Turns                     // microseconds of snowflake IDs
+	lists    [surfaces]lists                 // immutable
+	unread   [kindsUnread]*fair.Resource     // immutable; bytes
+	inflight [modes]atomic.Int64             // requests
+	queued   atomic.Int64                    // snowflake IDs of batches
+	rates    atomic.Pointer[limits.Rates]    // nil until a rate was first set
+	shed     [shedReasons]prometheus.Counter // immutable
+	limited  [modes]prometheus.Counter       // immutable
 }
 
 // What is counted in overload.unread, beside the lists of each Surface.
@@ -66,13 +81,24 @@ const (
 )
 
 // newOverload returns an overload by cfg, with its metrics in cfg.Registry.
-func newOverload(cfg Config) (*overload, error) {
-	o := &overload{maxInflight: int64(cfg.MaxInflight), queueWait: cfg.QueueWait}
+func newOverload(cfg *Config) (*overload, error) {
+	o := &overload{
+		queueWait: cfg.QueueWait,
+		rows:      fair.NewTurns(int64(runtime.GOMAXPROCS(0)), 1, int64(cfg.MaxConns)+AdminConns), // all may wait
+		ranges:    fair.NewTurns(int64(cfg.MaxInflight), 1, waiters),
+		names:     fair.NewTurns(lookups, 1, waiters),
+		batches:   fair.NewTurns(atOnce.Microseconds(), batchShare.Microseconds(), waiters),
+	}
+	for surface := range o.lists {
+		o.lists[surface] = lists{fair.NewTurns(maxLists, 1, waiters), fair.NewTurns(maxCommon, 1, waiters)}
+		o.unread[surface] = fair.NewResource(cfg.portion(maxUnreadLists))
+	}
+	o.unread[unreadBatches] = fair.NewResource(cfg.portion(maxUnreadBatches))
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_shed_total",
-		Help: "Requests answered with 503 overloaded: too many others waited (inflight), batches had too long to wait (queue), a list's turn did not come (lists), clients left too much unread (unread).",
+		Help: "Requests answered with 503 overloaded: its turn did not come among those that wait for ranges (inflight), for IDs of batches (queue), for lists (lists), for names that aren't known (lookups), or clients left too much unread (unread).",
 	}, []string{"reason"})
-	for i, reason := range [...]string{shedInflight: "inflight", shedQueue: "queue", shedLists: "lists", shedUnread: "unread"} {
+	for i, reason := range [...]string{shedInflight: "inflight", shedQueue: "queue", shedLists: "lists", shedLookups: "lookups", shedUnread: "unread"} {
 		o.shed[i] = shed.WithLabelValues(reason)
 	}
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -87,16 +113,16 @@ func newOverload(cfg Config) (*overload, error) {
 	inflight := func(m mode) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_inflight",
-			Help:        "Batches, and requests that wait for a range.",
+			Help:        "Batches, and requests that wait for a range or a name.",
 			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
-		}, func() float64 { return float64(o.inflight[m].Inside()) })
+		}, func() float64 { return float64(o.inflight[m].Load()) })
 	}
 	unread := func(of int, label string) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_unread_bytes",
 			Help:        "Bytes of large answers that clients have not taken yet.",
 			ConstLabels: prometheus.Labels{"answers": label},
-		}, func() float64 { return float64(o.unread[of].Inside()) })
+		}, func() float64 { return float64(o.unread[of].Held()) })
 	}
 	for _, c := range []prometheus.Collector{
 		shed, limited,
@@ -104,8 +130,8 @@ func newOverload(cfg Config) (*overload, error) {
 		inflight(snowflakeMode), inflight(segmentMode),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "leafd_snowflake_queued_ids",
-			Help: "Snowflake IDs of batches that are being made.",
-		}, func() float64 { return float64(o.queued.Inside()) }),
+			Help: "Snowflake IDs of batches that are being made, or wait for it.",
+		}, func() float64 { return float64(o.queued.Load()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "leafd_rate_limit_forgotten_total",
 			Help: "Callers and keys that were forgotten because too many were in use: they get a burst again.",
@@ -132,25 +158,25 @@ func (o *overload) table() *limits.Rates {
 	return o.rates.Load()
 }
 
-// charge counts n IDs against the rate of the client and the key, or returns errBadCount
+// charge counts n IDs against the rate of the client over all keys, or against that of the key where it has
+// one of its own (clients choose keys freely, but none of these), or returns errBadCount
 // where the rate never gives so many at once, or errRateLimited. by is nil without
 // tokens.
 func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
-	limit := settings.limitOf(key)
+	limit, own := settings.limitOf(key)
 	if !limit.On() {
 		return nil
 	}
 	if n > limit.Burst() {
-		return errBadCount.with("n is at most %d: the rate limit of this key never gives more at once", limit.Burst())
+		return errBadCount.with("n is at most %d: the rate limit never gives more at once", limit.Burst())
 	}
-	var account [len(origin{}) + 1 + segment.MaxTagBytes]byte
-	of := append(account[:0], byte(m))
-	if by != nil {
-		of = append(of, by.origin[:]...)
-	} else {
-		of = append(of, c.from()...)
+	var account [len(fair.Address{}) + 1 + segment.MaxTagBytes]byte
+	address := by.on(c)
+	of := append(append(account[:0], byte(m)), address[:]...)
+	if own {
+		of = append(of, key...)
 	}
-	wait, ok := settings.rates.Take(append(of, key...), n, now, limit)
+	wait, ok := settings.rates.Take(of, n, now, limit)
 	if ok {
 		return nil
 	}
@@ -160,42 +186,55 @@ func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now ti
 	return &e
 }
 
-// enter takes the places of a request for n IDs, or returns errOverloaded. Each
-// enter that returns nil is followed by a leave of the same m and n.
-func (o *overload) enter(b *Backend, m mode, n int) error {
-	most := o.maxInflight
-	if n > 1 {
-		most -= most / singlesShare
-	}
-	if !o.inflight[m].Enter(1, most) {
-		o.shed[shedInflight].Inc()
-		return errOverloaded.with("%d requests are waiting already", most)
-	}
-	if m != snowflakeMode {
-		return nil
-	}
-	// How many IDs fit into the longest wait.
-	ids := o.queueWait.Milliseconds() * (b.Layout.MaxSequence() + 1)
-	if !o.queued.Enter(int64(n), ids) {
-		o.inflight[m].Leave(1)
-		o.shed[shedQueue].Inc()
-		return errOverloaded.with("the IDs of the next %s are promised already", o.queueWait)
-	}
-	return nil
+// turn is a request's; its holder gives it back.
+type turn struct {
+	o      *overload
+	of     *fair.Turns
+	weight int64
+	mode   mode
+	ids    int64 // snowflake IDs
 }
 
-func (o *overload) leave(m mode, n int) {
-	if m == snowflakeMode {
-		o.queued.Leave(int64(n))
+// enter waits for the turn of a request by a caller, nil for none, for n IDs; it returns errOverloaded where
+// none comes.
+func (s *Server) enter(c *conn, by *caller, b *Backend, m mode, key []byte, n int) (turn, error) {
+	o := s.overload
+	t, most, reason := turn{o: o, of: o.ranges, weight: 1, mode: m}, o.queueWait, shedInflight
+	switch {
+	case m == snowflakeMode:
+		perMS := b.Layout.MaxSequence() + 1
+		t.of, t.weight, t.ids, reason = o.batches, max(1, int64(n)*1000/perMS), int64(n), shedQueue
+	case !b.Segments.Known(key):
+		t.of, most, reason = o.names, lookWait, shedLookups
 	}
-	o.inflight[m].Leave(1)
+	o.inflight[m].Add(1)
+	o.queued.Add(t.ids)
+	if !s.take(c, t.of, by.on(c), t.weight, most, s.base.Done()) {
+		t.of = nil
+		t.leave()
+		if err := s.base.Err(); err != nil {
+			return t, err
+		}
+		o.shed[reason].Inc()
+		return t, errOverloaded.with("too many requests wait already: no turn within %s", most)
+	}
+	return t, nil
+}
+
+func (t turn) leave() {
+	if t.of != nil {
+		t.of.Give(t.weight)
+	}
+	t.o.queued.Add(-t.ids)
+	t.o.inflight[t.mode].Add(-1)
 }
 
 // awaitRange waits for one ID of a tag that has none in memory.
-func (s *Server) awaitRange(b *Backend, key []byte) (int64, error) {
-	if err := s.overload.enter(b, segmentMode, 1); err != nil {
+func (s *Server) awaitRange(c *conn, by *caller, b *Backend, key []byte) (int64, error) {
+	t, err := s.enter(c, by, b, segmentMode, key, 1)
+	if err != nil {
 		return 0, err
 	}
-	defer s.overload.leave(segmentMode, 1)
+	defer t.leave()
 	return b.Segments.Next(s.base, key)
 }

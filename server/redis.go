@@ -186,10 +186,10 @@ func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n i
 	if err != nil {
 		return 0, 0, err
 	}
-	if settings.limitOf(key).On() {
+	if limit, _ := settings.limitOf(key); limit.On() {
 		most = 1 // that much is charged
 	}
-	first, n, err = r.s.next(r.c, b, m, key, most, r.began)
+	first, n, err = r.s.next(r.c, r.caller, b, m, key, most, r.began)
 	if err != nil {
 		r.pending[m].failed[0]++
 		return 0, 0, err
@@ -211,7 +211,7 @@ func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []by
 		return nil, false, err
 	}
 	many := index(n > 1)
-	out, err := r.s.batch(b, m, key, n, f, pending)
+	out, err := r.s.batch(asked{r.c, r.caller, b, m, key, n, f}, pending)
 	if err != nil {
 		r.pending[m].failed[many]++
 		return nil, false, err
@@ -220,7 +220,7 @@ func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []by
 	if n > 1 {
 		r.pending[m].ids += n
 	}
-	if out.counted > 0 {
+	if out.held != nil {
 		r.held = out
 		return out.text, true, nil
 	}
@@ -248,6 +248,9 @@ func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) 
 	}
 	return b, settings, err
 }
+
+// Turn implements resp.Source.
+func (r *redisClient) Turn() { r.s.nextTurn(r.c) }
 
 // Release implements resp.Source.
 func (r *redisClient) Release() {

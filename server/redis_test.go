@@ -284,15 +284,16 @@ func TestRedisLimits(t *testing.T) {
 	send(t, c, commands("INCR order\r\n"))
 	<-waiting.begun
 	other := dialRedis(t, ln)
-	require.Regexp(t, `^-OVERLOADED 1 requests are waiting already`, other.ask("INCR order"))
+	require.Regexp(t, `^-OVERLOADED too many requests wait already: no turn within `, other.ask("INCR order"))
 	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
 	waiting.end <- nil
 	require.Regexp(t, `^:\d+$`, c.line())
 
-	r.overload.unread[unreadBatches].Enter(maxUnreadBatches, 0)
-	require.Regexp(t, `^-OVERLOADED 256 MiB of IDs are not read yet`, c.ask("LEAF.SNOWFLAKE x 1000"))
+	busy := newConn(t)
+	require.True(t, r.overload.unread[unreadBatches].Enter(&busy.unread, busy.from(), maxUnreadBatches, busy, 1))
+	require.Regexp(t, `^-OVERLOADED answers that are not read yet take all that they may`, c.ask("LEAF.SNOWFLAKE x 1000"))
 	require.Equal(t, "*10", c.ask("LEAF.SNOWFLAKE x 10"), "a small one holds nothing")
-	r.overload.unread[unreadBatches].Leave(maxUnreadBatches)
+	r.overload.unread[unreadBatches].Leave(&busy.unread)
 }
 
 // A client that reads nothing is closed, what it was promised is no longer counted, and
@@ -305,7 +306,7 @@ func TestRedisClientThatReadsNothing(t *testing.T) {
 		_, err = c.Write(commands)
 	}
 	require.Eventually(t, func() bool {
-		return r.overload.unread[unreadBatches].Inside() == 0 && r.admission.open[Redis].Load() == 0 && r.overload.inflight[snowflakeMode].Inside() == 0
+		return r.overload.unread[unreadBatches].Held() == 0 && r.admission.open[Redis].Load() == 0 && r.overload.inflight[snowflakeMode].Load() == 0
 	}, 30*time.Second, time.Millisecond)
 	require.Less(t, r.used(), 10_000*400, "as many as the kernel's buffers took answers for")
 }
@@ -359,24 +360,24 @@ func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
 	first, second := dialRedis(t, ln), dialRedis(t, ln)
 	require.Equal(t, "+PONG", first.ask("PING"))
 	require.Equal(t, "+PONG", second.ask("PING"))
-	const half = "*2\r\n$4\r\nIN"
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 2)
 	for _, c := range []*redisConn{first, second} {
-		send(t, c, half)
+		send(t, c, commands("LEAF.SNOWFLAKE x 2\r\n"))
+		<-r.flake.begun
 	}
-	require.Eventually(t, func() bool { return r.busy() == 2 }, time.Minute, time.Millisecond)
 	third := dialRedis(t, ln)
 	require.Equal(t, "-OVERLOADED too many connections are open already", third.line())
 	third.requireEnd()
 	r.get(snowflakePrefix+"x").requireError(t, 503, "overloaded")
 	require.Equal(t, 200, r.get("/healthz").status)
-	send(t, first, "CR\r\n$5\r\norder\r\n")
-	require.Equal(t, ":1", first.line())
+	close(r.flake.block)
+	require.Equal(t, "*2", first.line())
+	_, _ = first.line(), first.line()
 	require.Equal(t, "+OK", first.ask("QUIT"))
 	first.requireEnd()
 	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, r.get(snowflakePrefix+"x").status)
-	send(t, second, "CR\r\n$5\r\norder\r\n")
-	require.Equal(t, ":2", second.line())
+	require.Equal(t, "*2", second.line())
 }
 
 // Once the daemon drains each connection ends after its answer; at the end those
@@ -427,7 +428,7 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	go func() {
 		_, _ = io.WriteString(c, strings.Repeat(commands("LEAF.SNOWFLAKE x 10000\r\n"), 10_000)) // until it is closed
 	}()
-	require.Eventually(t, func() bool { return s.overload.unread[unreadBatches].Inside() > 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.overload.unread[unreadBatches].Held() > 0 }, 20*time.Second, time.Millisecond)
 	send(t, dialRedis(t, ln), commands("INCR order\r\nLEAF.SEGMENT order 2\r\n"))
 	<-waits // the other one is given up before it waits
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -443,6 +444,7 @@ type hungTags struct {
 	waits chan struct{}
 }
 
+func (hungTags) Check([]byte) error                                  { return nil }
 func (hungTags) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
 
 func (h hungTags) Next(ctx context.Context, _ []byte) (int64, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/leafd/leafd/server/fair"
 	"github.com/leafd/leafd/server/resp"
 )
 
@@ -27,54 +29,58 @@ import (
 //  3. Closing doesn't wait for clients once the server stops: the close
 //     notification of TLS alone could take five seconds for each connection.
 //  4. No more than GOMAXPROCS-1 handshakes (one at least) are worked on at a time, of
-//     all listeners, in the order in which they have something to work on: clients that
+//     all listeners, in turns by address: clients that
 //     connect leave the processors to clients that ask. None has a turn while it waits for
 //     its client, and waiting for a turn has the read time-out, too.
+//  5. No more than handshakeBytes are read of a handshake.
 type secure struct {
 	tls  *tls.Conn // immutable; nil: no TLS
 	done bool      // the serving goroutine's: the handshake is over
 }
 
 // handshakes are the turns of TLS handshakes, of the whole process, as the processors are.
-var handshakes = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)) //nolint:gochecknoglobals // as above
+var handshakes = fair.NewTurns(int64(max(1, runtime.GOMAXPROCS(0)-1)), 1, 64) //nolint:gochecknoglobals // as above
+
+// handshakeBytes is more than any client's part of a handshake has: a chain of 256 KiB cost 5 ms.
+const handshakeBytes = 32 << 10
 
 // takingTurns is the socket below TLS: during the handshake it gives its turn back while it
 // reads. One goroutine uses it then.
 type takingTurns struct {
 	net.Conn
+	c    *conn     // that shakes hands; nil: none does
 	end  time.Time // of the wait for a turn
-	in   bool      // the handshake goes on
 	turn bool      // it has one
+	read int       // bytes
 }
 
 func (t *takingTurns) Read(p []byte) (int, error) {
-	if !t.in {
+	if t.c == nil {
 		return t.Conn.Read(p)
 	}
 	t.give()
+	t.c.wait(waitsHalf)
 	n, err := t.Conn.Read(p)
+	if t.read += n; err == nil && t.read > handshakeBytes {
+		err = errLongHandshake
+	}
 	if err == nil {
-		err = t.take()
+		if t.turn = handshakes.Take(&t.c.waiter, t.c.network, 1, time.Until(t.end), nil); !t.turn {
+			err = os.ErrDeadlineExceeded
+		}
+	}
+	if !t.c.resume() {
+		err = net.ErrClosed
 	}
 	return n, err
 }
 
-func (t *takingTurns) take() error {
-	late := time.NewTimer(time.Until(t.end))
-	defer late.Stop()
-	select {
-	case handshakes <- struct{}{}:
-		t.turn = true
-		return nil
-	case <-late.C:
-		return os.ErrDeadlineExceeded
-	}
-}
+var errLongHandshake = fmt.Errorf("a handshake has more than %d KiB", handshakeBytes>>10)
 
 func (t *takingTurns) give() {
 	if t.turn {
 		t.turn = false
-		<-handshakes
+		handshakes.Give(1)
 	}
 }
 
@@ -114,9 +120,9 @@ func (c *conn) raw() net.Conn {
 func (c *conn) handshake() error {
 	c.secure.done = true
 	if t, ok := c.secure.tls.NetConn().(*takingTurns); ok {
-		t.in, t.end = true, c.l.started.Add(time.Duration(c.readBy))
+		t.c, t.end = c, c.l.started.Add(time.Duration(c.readBy))
 		defer func() {
-			t.in = false
+			t.c = nil
 			t.give()
 		}()
 	}

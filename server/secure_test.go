@@ -7,12 +7,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/server/fair"
 	"github.com/leafd/leafd/test/certtest"
 )
 
@@ -223,15 +225,17 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	n, err := server.Read(hello)
 	require.NoError(t, err)
 	require.NoError(t, server.Close())
-	for range 4 * cap(handshakes) {
+	atOnce := int64(max(1, runtime.GOMAXPROCS(0)-1))
+	var others fair.Waiter
+	take := func() { require.True(t, handshakes.Take(&others, fair.Address{}, atOnce, time.Minute, nil)) }
+	for range 4 * atOnce {
 		_, err := s.dialTCP().Write(hello[:n])
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.dialTLS(s.ca.Client(t)).Close())
 
-	for range cap(handshakes) {
-		handshakes <- struct{}{}
-	}
+	require.Eventually(t, func() bool { return handshakes.Busy() == 0 }, time.Minute, time.Millisecond)
+	take()
 	done := make(chan error, 1)
 	late := s.dialTCP()
 	go func() { done <- tls.Client(late, conf).HandshakeContext(t.Context()) }()
@@ -240,20 +244,12 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		require.FailNow(t, "there was no turn", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	for range cap(handshakes) {
-		<-handshakes
-	}
+	handshakes.Give(atOnce)
 	require.NoError(t, <-done)
-	require.Eventually(t, func() bool { return len(handshakes) == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return handshakes.Busy() == 0 }, time.Minute, time.Millisecond)
 
 	impatient := startSecure(t, false, func(c *Config) { c.ReadTimeout = 50 * time.Millisecond })
-	for range cap(handshakes) {
-		handshakes <- struct{}{}
-	}
-	defer func() {
-		for range cap(handshakes) {
-			<-handshakes
-		}
-	}()
+	take()
+	defer handshakes.Give(atOnce)
 	require.Error(t, tls.Client(impatient.dialTCP(), conf).HandshakeContext(t.Context()))
 }

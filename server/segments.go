@@ -14,6 +14,11 @@ func FromService(s *segment.Service) Segments { return tags{s} }
 // tags adapts a service to Segments.
 type tags struct{ *segment.Service }
 
+func (t tags) Known(key []byte) bool {
+	_, err := t.Lookup(key)
+	return err == nil
+}
+
 func (t tags) Check(ctx context.Context, key []byte) error {
 	_, err := t.Find(ctx, key)
 	return err

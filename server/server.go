@@ -113,6 +113,8 @@ type Snowflake interface {
 
 // Segments issues the IDs of tags; see FromService.
 type Segments interface {
+	// Known reports whether the tag is in memory: else it has to be looked up.
+	Known(key []byte) bool
 	// Check returns nil when there is such a tag, without using an ID; it may wait for the table.
 	// segment.ErrUnknownTag, segment.ErrUnavailable.
 	Check(ctx context.Context, key []byte) error
@@ -171,7 +173,6 @@ type Server struct {
 	members   latest[[]WorkerInfo]   // of the registry
 	others    latest[heard]          // the peers
 	texts     sync.Map               // *shared[[]byte] by the name of an answer, of which there are few
-	lists     lists                  // immutable
 	dashboard *dashboard
 	openapi   []byte         // immutable; the answer of GET /openapi.json
 	sampled   zerolog.Logger // for lines that every request could cause
@@ -206,7 +207,6 @@ func New(cfg Config) (*Server, error) {
 		metrics: m,
 		sampled: sampled(cfg.Log),
 		refused: sampled(cfg.Log),
-		lists:   newLists(),
 		openapi: openapiOf(cfg.Version),
 		ending:  make(chan struct{}),
 		born:    cfg.Clock.Mono(),
@@ -217,7 +217,7 @@ func New(cfg Config) (*Server, error) {
 	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
 		return nil, err
 	}
-	if s.overload, err = newOverload(s.cfg); err != nil {
+	if s.overload, err = newOverload(&s.cfg); err != nil {
 		return nil, err
 	}
 	s.SetLive(cfg.Live)

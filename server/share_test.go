@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/fair"
 )
 
 func TestSharedReading(t *testing.T) {
@@ -73,11 +74,11 @@ func TestRestAfterAFreezeIsBounded(t *testing.T) {
 			time.Sleep(mostRest)
 			synctest.Wait()
 		}
-		turn := make(turns, 1)
-		require.NoError(t, new(Server).take(turn, func() error { time.Sleep(time.Hour); return nil }))
+		turns := fair.NewTurns(1, 1, 1)
+		require.NoError(t, new(Server).inTurn(newRequest(newConn(t), "/db", ""), turns, func() error { time.Sleep(time.Hour); return nil }))
 		time.Sleep(mostRest)
 		synctest.Wait()
-		require.Empty(t, turn)
+		require.Zero(t, turns.Busy())
 	})
 }
 

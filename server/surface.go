@@ -87,10 +87,10 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 	f.listen = newListener(ln, surface, &s.cfg, s.admission, guest)
 	switch {
 	case surface == Admin:
-		f.listen.pool = Admin
+		f.listen.places = Admin
 	case ln.Addr().Network() == "unix":
-		f.listen.pool = localPool
-		s.admission.reserveLocal()
+		f.listen.places = localPlaces
+		s.admission.reserveLocal(s.cfg.MaxConns)
 	}
 	if s.fronts == nil {
 		s.keeping.Go(s.keepHistory)

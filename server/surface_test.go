@@ -214,12 +214,14 @@ func TestSeveralListeners(t *testing.T) {
 	require.Eventually(t, func() bool { return r.admission.total() == 3 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, overAdmin.get("/api/workers").status)
 	require.Equal(t, 200, overUnix.get("/api/snowflake/get/x").status)
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 2)
 	for _, c := range idle {
-		send(t, c, oneID[:10])
+		send(t, c, "GET "+snowflakePrefix+"x?n=2 HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-r.flake.begun
 	}
-	require.Eventually(t, func() bool { return r.busy() == 2 }, time.Minute, time.Millisecond)
 	r.get("/api/snowflake/get/x").requireError(t, 503, "overloaded")
 	require.Equal(t, 200, overUnix.get("/api/snowflake/get/x").status)
+	close(r.flake.block)
 	for _, c := range idle {
 		require.NoError(t, c.Close())
 	}

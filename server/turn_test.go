@@ -26,7 +26,7 @@ func TestPipelinesGiveWay(t *testing.T) {
 	}
 
 	var answered atomic.Int64
-	c := &conn{}
+	c := newConn(t)
 	seen := other(answered.Load)
 	for range 150 {
 		ctx := newRequest(c, segmentPrefix+"nosuchtag", "")
@@ -35,7 +35,7 @@ func TestPipelinesGiveWay(t *testing.T) {
 	}
 	require.LessOrEqual(t, <-seen, int64(2*requestsATurn+1))
 
-	client := &redisClient{s: s, c: &conn{}}
+	client := &redisClient{s: s, c: newConn(t)}
 	counter := s.metrics.redisErrors[errUnknownKey.redis()]
 	client.session = resp.New(struct {
 		io.Reader

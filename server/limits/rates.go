@@ -1,3 +1,5 @@
+// Package limits knows what each key has used of its rate. It holds no lock while a request passes, nor
+// allocates for a known key.
 package limits
 
 import (

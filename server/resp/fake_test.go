@@ -14,6 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fake is a source that counts up, and a connection with a client that sends what it was made
 // with.
 type fake struct {
+	turns int
 	io.Reader
 	written bytes.Buffer
 	writes  int
@@ -62,6 +63,8 @@ func (f *fake) Batch(_ Mode, as Form, _, count, pending []byte) ([]byte, bool, e
 	f.held = n > 100
 	return pending, f.held, nil
 }
+
+func (f *fake) Turn() { f.turns++ }
 
 func (f *fake) Release() { f.held = false }
 

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"io"
-	"runtime"
 	"sync/atomic"
 )
 
@@ -35,6 +34,8 @@ type Source interface {
 	// written yet. Where held is true, all of it is to be written at once, and Release called
 	// after that. It retains neither key nor count.
 	Batch(m Mode, f Form, key, count, pending []byte) (all []byte, held bool, err error)
+	// Turn waits until other connections had their turn, after CommandsATurn commands that arrived together.
+	Turn()
 	// Release ends the use of what Batch has returned.
 	Release()
 	// Decode returns what a snowflake ID is made of.
@@ -143,7 +144,7 @@ func (s *Session) Begun() bool { return s.have > 0 }
 func (s *Session) answerAll(b []byte) (used int, err error) {
 	for commands := 1; used < len(b) && !s.ending; commands++ {
 		if commands%(CommandsATurn+1) == 0 {
-			runtime.Gosched()
+			s.src.Turn()
 		}
 		n, err := s.cmd.parse(b[used:])
 		if err == nil && n == 0 && len(b)-used >= MaxCommand {

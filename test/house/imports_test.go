@@ -45,7 +45,7 @@ var rooms = []struct {
 	{"server/condition", []string{"segment", "snowflake", "worker"}},
 	{"server/peerclock", []string{"clock", "worker"}},
 	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
-	{"server", []string{"clock", "internal/plainfile", "segment", "server/condition", "server/limits", "server/resp", "snowflake", "worker"}},
+	{"server", []string{"clock", "internal/plainfile", "segment", "server/condition", "server/fair", "server/limits", "server/resp", "snowflake", "worker"}},
 
 	{"cmd/leafd/internal/alarm", []string{"clock", "server", "server/condition"}},
 	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing

@@ -121,8 +121,8 @@ func overloadSettings() []Setting {
 		{
 			Name: "rate-limit", Group: "Overload", Kind: KindNumber, Def: "0", bounds: numbers(0, limits.MaxRate), Live: true,
 			to:    func(c *Config) any { return &c.Limits.RateLimit },
-			Usage: fmt.Sprintf("IDs of each key that a client gets a second from this daemon, and at once after a pause, to %d; more get 429 rate_limited; 0: no limit", limits.MaxRate),
-			More: "The key is the last part of the path: a tag, or any text that callers for snowflake IDs put there.\nThe two kinds are counted apart. A client is a caller of tokens-file, else a certificate,\n" +
+			Usage: fmt.Sprintf("IDs that a client gets a second from this daemon, over all keys, and at once after a pause, to %d; more get 429 rate_limited; 0: no limit", limits.MaxRate),
+			More: "Keys of rate-limits are counted by themselves, and so are the two kinds. A client is a caller of tokens-file, else a certificate,\n" +
 				"else an address (of IPv6 a /64). A batch that is larger gets 400 bad_count.",
 		},
 		{
