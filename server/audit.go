@@ -52,8 +52,8 @@ func clientCertificate(nc net.Conn) *x509.Certificate {
 	if c == nil {
 		return nil
 	}
-	if chains := (*c).ConnectionState().VerifiedChains; len(chains) > 0 {
-		return chains[0][0]
+	if certs := (*c).ConnectionState().PeerCertificates; len(certs) > 0 { // none is there that VerifyConnection refused
+		return certs[0]
 	}
 	return nil
 }

@@ -2,8 +2,15 @@ package server
 
 import (
 	"context"
+	"crypto/dsa" //nolint:staticcheck // as a client may send
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"math/big"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -239,4 +246,39 @@ func TestMutualCertificates(t *testing.T) {
 	_, err = c.Server(true).GetConfigForClient(nil)
 	require.Error(t, err, "closed, not open")
 	require.EqualValues(t, tls.VersionTLS12, c.Server(false).MinVersion)
+}
+
+// What a chain may be is looked at before any of it is verified.
+func TestChainsAreMeasured(t *testing.T) {
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	require.NoError(t, err)
+	p521, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
+	require.NoError(t, err)
+	bits := func(n, e int) *rsa.PublicKey {
+		return &rsa.PublicKey{N: new(big.Int).Lsh(big.NewInt(1), uint(n-1)), E: e}
+	}
+	for _, test := range []struct {
+		name string
+		key  any
+		says string
+	}{
+		{"RSA", bits(4096, 65537), ""},
+		{"a long one", bits(4097, 65537), "4097 bits"},
+		{"a large exponent", bits(2048, 65539), "exponent 65539"},
+		{"P-384", &p384.PublicKey, ""},
+		{"P-521", &p521.PublicKey, "P-521"},
+		{"Ed25519", ed25519.PublicKey{}, ""},
+		{"DSA", &dsa.PublicKey{}, "unknown kind"},
+		{"none", nil, "unknown kind"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			first := &x509.Certificate{RawSubject: []byte("a"), PublicKey: bits(2048, 3)}
+			err := measure([]*x509.Certificate{first, {RawSubject: []byte("b"), PublicKey: test.key}})
+			if test.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, test.says)
+		})
+	}
 }

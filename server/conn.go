@@ -227,6 +227,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	if n > 0 {
 		c.readAt = c.l.coarse.Load()
+		if c.secure.tls != nil {
+			if t, ok := c.secure.tls.NetConn().(*takingTurns); ok && !t.verifiedStill(c) {
+				return 0, io.EOF
+			}
+		}
 	}
 	if c.fresh.Load() {
 		if n > 0 {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -76,7 +75,7 @@ func TestRatesAreEachClientsOwn(t *testing.T) {
 	certificates, err := OpenCertificates(files, 0, nil)
 	require.NoError(t, err)
 	r := start(t, limited(Live{RateLimit: 1}))
-	unix, secure := listenUnix(t), tls.NewListener(listenTCP(t), certificates.Server(true))
+	unix, secure := listenUnix(t), Secured(listenTCP(t), certificates.Server(true))
 	r.also(unix, Public)
 	r.also(secure, Public)
 	from := func(address string) *running {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ import (
 //     connect leave the processors to clients that ask. None has a turn while it waits for
 //     its client, and waiting for a turn has the read time-out, too.
 //  5. No more than handshakeBytes are read of a handshake.
+//  6. A request is read of a client alone that the files in use verify.
 type secure struct {
 	tls  *tls.Conn // immutable; nil: no TLS
 	done bool      // the serving goroutine's: the handshake is over
@@ -52,6 +54,26 @@ type takingTurns struct {
 	end  time.Time // of the wait for a turn
 	turn bool      // it has one
 	read int       // bytes
+
+	files    *Certificates   // by which its client was verified; nil: it was not
+	verified *certificateSet // of files, that verified it last
+}
+
+// verifiedStill reports whether the client's certificate, if it needed one, is good by the files in use, too.
+func (t *takingTurns) verifiedStill(c *conn) bool {
+	if t.files == nil {
+		return true
+	}
+	set := t.files.inUse.Load()
+	if set == t.verified { // as nearly always
+		return true
+	}
+	if err := set.verify(c.secure.tls.ConnectionState().PeerCertificates, x509.ExtKeyUsageClientAuth); err != nil {
+		from(c.l.sampled.Warn().Str("audit", "refused"), c).Err(err).Msg("connection ended: its client's certificate is good no more")
+		return false
+	}
+	t.verified = set
+	return true
 }
 
 func (t *takingTurns) Read(p []byte) (int, error) {

@@ -144,6 +144,24 @@ func linesOf(text, prefix string) (lines []string) {
 	return lines
 }
 
+// A handshake that has too much is given up before it is looked at.
+func TestLongHandshakes(t *testing.T) {
+	s := startSecure(t, true, patient)
+	c := s.dialTCP()
+	record := "\x16\x03\x01\x40\x00" + "\x01\x00\xf0\x00" + strings.Repeat("\x00", 16<<10-4) // of a message of 60 KiB
+	send(t, c, record+"\x16\x03\x01\x40\x00"+strings.Repeat("\x00", 16<<10))
+	_, _ = io.Copy(io.Discard, c) // it may be reset
+	require.Eventually(t, func() bool { return strings.Contains(s.log.String(), "a handshake has more than 32 KiB") }, time.Minute, time.Millisecond)
+}
+
+// chain returns leaf with others behind it, as they are sent.
+func chain(leaf certtest.Pair, others ...certtest.Pair) certtest.Pair {
+	for _, other := range others {
+		leaf.Cert = append(leaf.Cert, other.Cert...)
+	}
+	return leaf
+}
+
 func TestClientCertificates(t *testing.T) {
 	s := startSecure(t, true, nil)
 	other := certtest.New(t, "other")
@@ -159,6 +177,9 @@ func TestClientCertificates(t *testing.T) {
 		{"of another CA", []certtest.Pair{other.Issue(t, "mallory")}, false},
 		{"of a server", []certtest.Pair{s.ca.Issue(t, "web", server)}, false},
 		{"ended", []certtest.Pair{s.ca.Issue(t, "bob", ended)}, false},
+		{"with three that are of no use", []certtest.Pair{chain(s.ca.Issue(t, "carol"), other.Issue(t, "a"), other.Issue(t, "b"), other.Issue(t, "c"))}, true},
+		{"with four", []certtest.Pair{chain(s.ca.Issue(t, "dave"), other.Issue(t, "a"), other.Issue(t, "b"), other.Issue(t, "c"), other.Issue(t, "d"))}, false},
+		{"two of one subject", []certtest.Pair{chain(s.ca.Issue(t, "erin"), other.Issue(t, "a"), other.Issue(t, "a"))}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			conf := s.ca.Client(t, test.pairs...)
@@ -180,11 +201,11 @@ func TestClientCertificates(t *testing.T) {
 			require.ErrorContains(t, err, "tls: ")
 		})
 	}
-	require.Equal(t, 1, s.used())
+	require.Equal(t, 2, s.used())
 }
 
 // A client CA that is taken away shuts its clients out, tickets or not; a client that
-// is connected stays.
+// is connected at its next request.
 func TestClientCAChanges(t *testing.T) {
 	s := startSecure(t, true, nil)
 	conf := s.ca.Client(t, s.ca.Issue(t, "alice"))
@@ -209,8 +230,14 @@ func TestClientCAChanges(t *testing.T) {
 	certtest.Write(t, strings.TrimSuffix(s.files.ClientCA, "/ca.crt"), "ca.crt", other.PEM)
 	s.certificates.Look()
 	require.ErrorContains(t, ask(s.dialTLS(conf)), "tls: ")
+	require.ErrorIs(t, ask(stays), io.ErrUnexpectedEOF)
+	require.Contains(t, s.log.String(), `"certificate":"CN=alice"`)
+	stays = s.dialTLS(s.ca.Client(t, other.Issue(t, "bob")))
+	br = newReader(stays)
 	require.NoError(t, ask(stays))
-	require.NoError(t, ask(s.dialTLS(s.ca.Client(t, other.Issue(t, "bob")))))
+	writePair(t, strings.TrimSuffix(s.files.ClientCA, "/ca.crt"), s.ca.Issue(t, "leafd again"))
+	s.certificates.Look()
+	require.NoError(t, ask(stays), "its CA is in use still")
 }
 
 // A crowd that says hello and no more has no turn, and a client that has none waits,
