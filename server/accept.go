@@ -12,8 +12,8 @@ var (
 	typeHTML     = []byte("text/html")           //nolint:gochecknoglobals // never written to
 )
 
-// accepts tells whether Accept names this media type. Its quality doesn't matter, and a
-// wildcard names nothing: curl sends one, and gets text as from the Java Leaf.
+// accepts tells whether Accept names this media type, with a quality that isn't 0: what it is otherwise doesn't
+// matter. A wildcard names nothing: curl sends one, and gets text as from the Java Leaf.
 func accepts(h *fasthttp.RequestHeader, mediaType []byte) bool {
 	if len(h.PeekCanonical(headerAccept)) == 0 {
 		return false
@@ -22,10 +22,23 @@ func accepts(h *fasthttp.RequestHeader, mediaType []byte) bool {
 		for len(line) > 0 {
 			var item []byte
 			item, line, _ = bytes.Cut(line, []byte{','})
-			name, _, _ := bytes.Cut(item, []byte{';'})
-			if bytes.EqualFold(bytes.TrimSpace(name), mediaType) {
+			name, rest, _ := bytes.Cut(item, []byte{';'})
+			if bytes.EqualFold(bytes.TrimSpace(name), mediaType) && !isRefused(rest) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// isRefused reports whether the parameters of a media type have the quality 0.
+func isRefused(parameters []byte) bool {
+	for len(parameters) > 0 {
+		var one []byte
+		one, parameters, _ = bytes.Cut(parameters, []byte{';'})
+		name, value, _ := bytes.Cut(bytes.TrimSpace(one), []byte{'='})
+		if bytes.EqualFold(name, []byte{'q'}) {
+			return len(value) > 0 && len(bytes.Trim(value, "0.")) == 0 && value[0] == '0'
 		}
 	}
 	return false

@@ -251,6 +251,33 @@ func TestDeadlinesAreSetSeldom(t *testing.T) {
 	require.Equal(t, reads+3, s.reads)
 }
 
+// A request that came with the one before has its time from then on, whatever that one took; "100 Continue"
+// gives it no more, and what is there is read even where it has none left.
+func TestTimeFromTheFirstByte(t *testing.T) {
+	l := still()
+	s := &script{}
+	c := l.admit(s)
+	var buf [headerBytes]byte
+	left := func() time.Duration {
+		_, err := c.Read(buf[1:])
+		require.NoError(t, err)
+		return time.Duration(c.readBy) - time.Since(l.started)
+	}
+	for _, test := range []struct{ takes, left time.Duration }{{8 * time.Second, 2 * time.Second}, {time.Minute, lastRead}} {
+		_, err := c.Read(buf[:])
+		require.NoError(t, err)
+		l.coarse.Add(int64(test.takes))
+		_, err = c.Write([]byte("HTTP/1.1 200 OK"))
+		require.NoError(t, err)
+		require.InDelta(t, test.left, left(), float64(time.Second))
+		reads := s.reads
+		_, err = c.Write([]byte(continues))
+		require.NoError(t, err)
+		left()
+		require.Equal(t, reads, s.reads)
+	}
+}
+
 func TestFirstRequestIsNotGivenMoreTime(t *testing.T) {
 	s := &script{}
 	c := still().admit(s)

@@ -13,21 +13,98 @@ import (
 // headerReceived returns what is called between the header of a request and its body;
 // changes tells whether the listener takes changes of tags. It keeps:
 //
-// A body of more than smallBody is read of a change of tags alone, with the admin
-// token: a client without it can't have a connection hold more, however many it opens.
+//  1. A body of more than smallBody is read of a change of tags alone, with the admin
+//     token: a client without it can't have a connection hold more, however many it opens.
+//  2. "100 Continue" is for HTTP/1.1, and such a change: another client has its answer without
+//     its body, and the connection ends.
+//  3. Connection is a list, in capitals or not; where close is in it, the connection ends.
+//  4. Where the request ends is never in doubt: a Transfer-Encoding that is not chunked, and a name with a space,
+//     are malformed (fasthttp refuses all but identity itself). The connection ends after chunks:
+//     Content-Length may stand beside them, which fasthttp forgets, and a proxy that believed it takes
+//     the request to end elsewhere, so what follows may be an attempt to smuggle a request
+//     past it (RFC 9112, 6.3).
 func (s *Server) headerReceived(changes bool) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return func(h *fasthttp.RequestHeader) (body fasthttp.RequestConfig) {
-		if h.ContentLength() == noBody {
-			return body
+		f := fieldsOf(h.RawHeaders())
+		if f == (fields{}) && h.ContentLength() == noBody {
+			return body // as nearly always
 		}
-		if bytes.Contains(bytes.ToLower(h.RawHeaders()), transferEncoding) {
+		if f.malformed {
+			h.SetMethod(malformed)
+		}
+		if f.closes || f.chunks || f.malformed {
 			h.SetConnectionClose()
 		}
-		if changes && bytes.HasPrefix(h.RequestURI(), tagsPath) && s.live.Load().callers.adminOf(h) != nil {
+		takes := changes && bytes.HasPrefix(h.RequestURI(), tagsPath) && s.live.Load().callers.adminOf(h) != nil
+		if takes {
 			body.MaxRequestBodySize = bodyBytes
+		}
+		if f.expects && (!takes || !h.IsHTTP11() || h.ContentLength() > bodyBytes) {
+			h.Del(fasthttp.HeaderExpect)
+			if h.IsHTTP11() && !takes {
+				h.SetContentLength(0)
+				h.SetConnectionClose()
+			}
 		}
 		return body
 	}
+}
+
+// fields are what the headers of a request have that fasthttp doesn't look at, or otherwise.
+type fields struct{ closes, chunks, expects, malformed bool }
+
+// fieldsOf looks at the lines of headers. It allocates nothing.
+func fieldsOf(raw []byte) (f fields) {
+	for len(raw) > 0 {
+		line := raw
+		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
+			line, raw = raw[:end], raw[end+1:]
+		} else {
+			raw = nil
+		}
+		colon := bytes.IndexByte(line, ':')
+		if colon <= 0 {
+			continue
+		}
+		name, value := line[:colon], line[colon+1:]
+		if bytes.IndexByte(name, ' ') >= 0 {
+			f.malformed = true
+		}
+		switch len(name) { // few headers have as many letters
+		case len(fasthttp.HeaderExpect):
+			f.expects = f.expects || strings.EqualFold(string(name), fasthttp.HeaderExpect)
+		case len(fasthttp.HeaderConnection):
+			f.closes = f.closes || strings.EqualFold(string(name), fasthttp.HeaderConnection) && string(value) != " keep-alive\r" && names(value, "close")
+		case len(fasthttp.HeaderTransferEncoding):
+			if strings.EqualFold(string(name), fasthttp.HeaderTransferEncoding) {
+				f.chunks = true
+				f.malformed = f.malformed || !names(value, "chunked")
+			}
+		}
+	}
+	return f
+}
+
+// names reports whether a list of words has this one.
+func names(list []byte, word string) bool {
+	for item := range bytes.SplitSeq(list, []byte{','}) {
+		if strings.EqualFold(string(bytes.TrimSpace(item)), word) {
+			return true
+		}
+	}
+	return false
+}
+
+// malformed is the method of a request that is answered with errBadRequest, whatever it asks for.
+const malformed = "MALFORMED"
+
+// refuseMalformed answers such a request, and reports whether it was one.
+func (s *Server) refuseMalformed(ctx *fasthttp.RequestCtx) bool {
+	if string(ctx.Method()) != malformed {
+		return false
+	}
+	s.broken(ctx, errBadRequest)
+	return true
 }
 
 // tagsPath is where paths of changes begin.
@@ -35,12 +112,6 @@ var tagsPath = []byte("/api/segments") //nolint:gochecknoglobals // never writte
 
 // noBody is the ContentLength of a request with neither Content-Length nor chunks.
 const noBody = -2
-
-// transferEncoding in a header may stand beside Content-Length. fasthttp reads the chunks, and
-// forgets the length. A proxy that believed the length takes the request to end elsewhere, so
-// what follows on the connection may be an attempt to smuggle a request past it (RFC
-// 9112, 6.3): the connection ends with the answer.
-var transferEncoding = []byte("transfer-encoding") //nolint:gochecknoglobals // never written to
 
 // AnyHost in Live.Hosts takes every Host for this daemon's.
 const AnyHost = "*"

@@ -12,21 +12,30 @@ import (
 )
 
 // A request that may say twice how long it is gets the last answer of its connection:
-// what comes after it is never taken for a request.
+// what comes after it is never taken for a request. Where that isn't in doubt, but can't be known, it has none.
 func TestFramedTwice(t *testing.T) {
 	r := start(t, nil)
 	for _, tt := range []struct {
 		name, header, body string
 		last               bool
+		status             int
 	}{
-		{"length, chunks", "Content-Length: 5\r\nTransfer-Encoding: chunked", "0\r\n\r\n", true},
-		{"chunks, length", "Transfer-Encoding: chunked\r\nX: y\r\nContent-Length: 0", "0\r\n\r\n", true},
-		{"other case", "transfer-encoding:CHUNKED\r\ncontent-length:5", "0\r\n\r\n", true},
-		{"identity", "Content-Length: 2\r\nTransfer-Encoding: identity", "ab", true},
-		{"empty", "Content-Length: 0\r\nTransfer-Encoding: identity", "", true},
-		{"length", "Content-Length: 5\r\nX-Content-Length: 6", "0\r\n\r\n", false},
-		{"chunks", "Transfer-Encoding: chunked\r\nX-Content-Length: 5", "0\r\n\r\n", true},
-		{"neither", "X: y", "", false},
+		{"length, chunks", "Content-Length: 5\r\nTransfer-Encoding: chunked", "0\r\n\r\n", true, 200},
+		{"chunks, length", "Transfer-Encoding: chunked\r\nX: y\r\nContent-Length: 0", "0\r\n\r\n", true, 200},
+		{"other case", "transfer-encoding:CHUNKED\r\ncontent-length:5", "0\r\n\r\n", true, 200},
+		{"identity", "Content-Length: 2\r\nTransfer-Encoding: identity", "ab", true, 400},
+		{"identity alone", "Transfer-Encoding: identity", "", true, 400},
+		{"another coding", "Transfer-Encoding: gzip, chunked", "0\r\n\r\n", true, 400},
+		{"a name with a space", "Content-Length: 0\r\nTransfer Encoding: chunked", "", true, 400},
+		{"a space before the colon", "X : y", "", true, 400},
+		{"a line that goes on", "X: y\r\n Z: chunked", "", true, 400},
+		{"length", "Content-Length: 5\r\nX-Content-Length: 6", "0\r\n\r\n", false, 200},
+		{"chunks", "Transfer-Encoding: chunked\r\nX-Content-Length: 5", "0\r\n\r\n", true, 200},
+		{"neither", "X: y", "", false, 200},
+		{"close", "Connection: close", "", true, 200},
+		{"close in a list", "Connection: X-Y , Close", "", true, 200},
+		{"close in capitals, and another", "connection: CLOSE\r\nConnection: keep-alive", "", true, 200},
+		{"no close", "Connection: keep-alive, closed", "", false, 200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			used := r.used()
@@ -36,16 +45,49 @@ func TestFramedTwice(t *testing.T) {
 			resp, err := http.ReadResponse(in, nil)
 			require.NoError(t, err)
 			require.Equal(t, tt.last, resp.Close)
-			require.Equal(t, http.StatusOK, readAnswer(t, resp).status)
+			require.Equal(t, tt.status, readAnswer(t, resp).status)
 			if tt.last {
 				_, err := in.ReadByte()
 				require.ErrorIs(t, err, io.EOF)
-				require.Equal(t, used+1, r.used())
+				require.Equal(t, used+index(tt.status == http.StatusOK), r.used())
 				return
 			}
 			resp, err = http.ReadResponse(in, nil)
 			require.NoError(t, err)
 			require.Equal(t, http.StatusOK, readAnswer(t, resp).status)
+		})
+	}
+}
+
+// A body is asked for only where it will be taken.
+func TestContinue(t *testing.T) {
+	r := start(t, nil)
+	const create = "POST /api/segments HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nAuthorization: Bearer "
+	for _, tt := range []struct {
+		name, head, body string
+		asked            bool
+		status           int
+	}{
+		{"a change", create + token + "\r\nContent-Length: 23\r\n\r\n", `{"tag":"new","step":10}`, true, 201},
+		{"too large a change", create + token + "\r\nContent-Length: 70000\r\n\r\n", "", false, 413},
+		{"without the token", create + "x\r\nContent-Length: 23\r\n\r\n", "", false, 401},
+		{"an ID", "POST " + snowflakePrefix + "x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n", "", false, 200},
+		{"HTTP/1.0", "POST " + snowflakePrefix + "x HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab", "", false, 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := r.dial()
+			send(t, c, tt.head)
+			in := newReader(c)
+			if tt.asked {
+				resp, err := http.ReadResponse(in, nil)
+				require.NoError(t, err)
+				require.Equal(t, http.StatusContinue, resp.StatusCode)
+				send(t, c, tt.body)
+			}
+			resp, err := http.ReadResponse(in, nil)
+			require.NoError(t, err)
+			require.Equal(t, tt.status, readAnswer(t, resp).status)
+			require.Equal(t, !tt.asked, resp.Close)
 		})
 	}
 }

@@ -35,7 +35,12 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 	m, rest := matchIDs(target)
 	if m == noMode {
-		s.slow(ctx)
+		m, rest = matchIDs(withoutRepeated(target))
+	}
+	if m == noMode {
+		if !s.refuseMalformed(ctx) {
+			s.slow(ctx)
+		}
 		return
 	}
 	if err := s.serveIDs(ctx, m, rest); err != nil {
@@ -120,6 +125,9 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 
 // refuseMethod answers OPTIONS, and refuses every other method.
 func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, rest []byte) error {
+	if s.refuseMalformed(ctx) {
+		return nil
+	}
 	if _, _, err := splitKey(rest); err == errNotFound { //nolint:errorlint // splitKey returns it as it is
 		return err
 	}

@@ -30,6 +30,18 @@ func TestIDs(t *testing.T) {
 	require.Equal(t, "9\n10\n", r.get("/api/segment/get/order?n=%32").body)
 	require.Equal(t, "500", r.get("/api/segment/get/a%2Fb").body)
 	require.Equal(t, "501", r.get("/api/segment/get/a%2fb").body)
+	for i, path := range []string{"//api/segment/get/a%2fb", "/api///segment//get//a%2fb//", "/api/segment/get//a%2fb?x=//"} {
+		resp, err := r.client.Get("http://" + r.addr + path) // the document has such paths but once
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, strconv.Itoa(502+i), string(body), "repeated slashes are one")
+	}
+	r.get("/api/segment//get/a//b").requireError(t, 404, "not_found")
+	for accept, want := range map[string]string{"application/json;q=0": "text/plain; charset=utf-8", "application/json ; Q=0.000, text/plain": "text/plain; charset=utf-8", "application/json;q=0.1": "application/json", "text/*;q=0, application/json;v=1": "application/json"} {
+		require.Equal(t, want, r.get("/api/snowflake/get/x", "Accept: "+accept).header.Get("Content-Type"), accept)
+	}
 
 	for _, path := range []string{"/api/segment/get/order", "/api/snowflake/get/anything"} {
 		a = r.get(path, "Accept: application/json")

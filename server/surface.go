@@ -150,7 +150,9 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}
-	s.slowAdmin(ctx)
+	if !s.refuseMalformed(ctx) {
+		s.slowAdmin(ctx)
+	}
 }
 
 // surfaceOf returns the surface of a connection; Public where it isn't known.

@@ -41,6 +41,25 @@ func matchIDs(target []byte) (mode, []byte) {
 	return noMode, nil
 }
 
+// withoutRepeated returns target with one slash where several follow each other in its path: the Java Leaf's
+// Tomcat takes them for one, and clients have base URLs that end in a slash.
+func withoutRepeated(target []byte) []byte {
+	path := target
+	if end := bytes.IndexAny(target, "?#"); end >= 0 {
+		path = target[:end]
+	}
+	if !bytes.Contains(path, []byte("//")) {
+		return target
+	}
+	short := make([]byte, 0, len(target))
+	for i, c := range path {
+		if c != '/' || i == 0 || path[i-1] != '/' {
+			short = append(short, c)
+		}
+	}
+	return append(short, target[len(path):]...)
+}
+
 // plainByte marks the bytes that are literal in a key: printable ASCII except % / ?
 // and #.
 var plainByte = func() (t [256]bool) { //nolint:gochecknoglobals // never written to
@@ -72,12 +91,12 @@ func splitKey(rest []byte) (key, query []byte, err error) {
 	return key, query, nil
 }
 
-// splitUnusual is splitKey for fragments, escapes, bytes beyond ASCII, and a slash at the
+// splitUnusual is splitKey for fragments, escapes, bytes beyond ASCII, and slashes before the key and at the
 // end, which the Java Leaf takes.
 func splitUnusual(rest []byte) (key, query []byte, err error) {
 	rest, _, _ = bytes.Cut(rest, []byte{'#'})
 	raw, query, _ := bytes.Cut(rest, []byte{'?'})
-	raw = bytes.TrimSuffix(raw, []byte{'/'})
+	raw = bytes.Trim(raw, "/")
 	if bytes.IndexByte(raw, '/') >= 0 {
 		return nil, nil, errNotFound
 	}

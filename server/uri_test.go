@@ -32,7 +32,7 @@ func FuzzPath(f *testing.F) {
 		require.Equal(t, rest, got)
 		key, query, err := splitKey(got)
 
-		raw := strings.TrimSuffix(strings.TrimPrefix(string(oracle.PathOriginal()), segmentPrefix), "/")
+		raw := strings.Trim(strings.TrimPrefix(string(oracle.PathOriginal()), segmentPrefix), "/")
 		decoded, uerr := url.PathUnescape(raw)
 		valid := uerr == nil && decoded != "" && len(decoded) <= segment.MaxTagBytes && utf8.RuneCountInString(decoded) <= segment.MaxTagChars && utf8.ValidString(decoded) && strings.IndexFunc(decoded, unicode.IsControl) < 0
 		switch {
