@@ -111,7 +111,7 @@ func (a *admission) reserveLocal(public int) {
 // by leave, once or more often.
 func (a *admission) enter(c *conn) bool {
 	now := int64(time.Since(a.started)) + 1
-	c.state.Store(now<<2 | waitsHalf)
+	c.state.Store(now << 2) // waitsHalf
 	c.counted.Store(true)
 	a.count(c.l.surface, 1)
 	if a.places[c.l.places].Enter(&c.place, c.network, 1, c, now) {

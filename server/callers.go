@@ -177,11 +177,11 @@ func (s *Server) addressOf(ctx *fasthttp.RequestCtx) fair.Address {
 }
 
 // on returns the address of a request on c by a caller, nil for none.
-func (by *caller) on(c *conn) fair.Address {
-	if by != nil {
-		return by.origin
+func (c *caller) on(nc *conn) fair.Address {
+	if c != nil {
+		return c.origin
 	}
-	return c.from()
+	return nc.from()
 }
 
 // networkOf returns where a connection came from. A client has a whole /64 of IPv6 addresses as a

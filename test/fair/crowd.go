@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// connection is one of a crowd's.
+type connection struct {
+	net.Conn
+	in  *bufio.Reader
+	row *row
+	end time.Time
+	n   int // which one, and how often it connected
+}
+
+// be is the crowd, for so long.
+func (r *row) be(address string, during time.Duration) error {
+	end := time.Now().Add(during)
+	var all sync.WaitGroup
+	for n := range r.conns {
+		from := net.ParseIP(crowdAddress)
+		switch {
+		case r.own:
+			from = net.ParseIP(innocentAddress)
+		case r.addresses > 0:
+			from = net.IPv4(127, 1, byte(n>>8), byte(n))
+		}
+		all.Go(func() {
+			for i := 0; time.Now().Before(end); i++ {
+				if r.one(address, from, end, n+i*r.conns) != nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+func (r *row) one(address string, from net.IP, end time.Time, n int) error {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Deadline: end}
+	nc, err := d.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer nc.Close() //nolint:errcheck // a crowd's
+	if err := nc.SetDeadline(end); err != nil {
+		return err
+	}
+	return r.do(&connection{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), row: r, end: end, n: n})
+}
+
+// answer reads one answer.
+func (c *connection) answer() error {
+	if c.row.port == portRedis {
+		_, err := c.in.ReadSlice('\n')
+		return err
+	}
+	size := int64(0)
+	for {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			_, _ = fmt.Sscan(string(value), &size) // else 0
+		}
+		if len(line) == 2 {
+			_, err = io.CopyN(io.Discard, c.in, size)
+			return err
+		}
+	}
+}
+
+// again sends a request, so many at once, and reads the answers, for as long as it may.
+func again(request string, deep int) func(c *connection) error {
+	return func(c *connection) error {
+		for {
+			if _, err := io.WriteString(c, strings.Repeat(request, deep)); err != nil {
+				return err
+			}
+			for range deep {
+				if err := c.answer(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func once(c *connection) error {
+	if _, err := io.WriteString(c, unknownHTTP); err != nil {
+		return err
+	}
+	return c.answer()
+}
+
+func idle(c *connection) error {
+	_, err := c.in.ReadByte()
+	return err
+}
+
+func halfABody(c *connection) error {
+	if _, err := io.WriteString(c, "POST /api/snowflake/get/x HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n"+strings.Repeat("x", 64_000)); err != nil {
+		return err
+	}
+	return idle(c)
+}
+
+// halves completes each request after 8 s, with half of the next behind it.
+func halves(c *connection) error {
+	half := len(oneHTTP) / 2
+	for rest := ""; ; rest = oneHTTP[half:] {
+		if _, err := io.WriteString(c, rest+oneHTTP[:half]); err != nil {
+			return err
+		}
+		if rest != "" {
+			if err := c.answer(); err != nil {
+				return err
+			}
+		}
+		if err := c.pause(8 * time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits, unless the daemon ends the connection.
+func (c *connection) pause(d time.Duration) error {
+	if err := c.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return err
+	}
+	if _, err := c.in.Peek(1); err != nil && !isTimeout(err) {
+		return err
+	}
+	return c.SetDeadline(c.end)
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// slowly reads each answer within 9 s.
+func slowly(c *connection) error {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		if err := tcp.SetReadBuffer(4 << 10); err != nil {
+			return err
+		}
+	}
+	for {
+		if _, err := io.WriteString(c, largeHTTP); err != nil {
+			return err
+		}
+		time.Sleep(8 * time.Second)
+		if err := c.answer(); err != nil {
+			return err
+		}
+	}
+}
+
+func unread(c *connection) error {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		if err := tcp.SetReadBuffer(4 << 10); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(c, largeHTTP); err != nil {
+		return err
+	}
+	time.Sleep(time.Until(c.end))
+	return nil
+}
+
+// invented asks for a tag that no other connection asks for, again and again.
+func invented(c *connection) error {
+	for i := 0; ; i++ {
+		if _, err := fmt.Fprintf(c, "GET /api/segment/get/invented-%d-%d HTTP/1.1\r\nHost: x\r\n\r\n", c.n, i); err != nil {
+			return err
+		}
+		if err := c.answer(); err != nil {
+			return err
+		}
+	}
+}
+
+func handshake(c *connection) error {
+	return tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake() //nolint:gosec,noctx // a crowd's; its connection has an end
+}
+
+// recorded is the first message of a handshake.
+var recorded = sync.OnceValues(func() ([]byte, error) { //nolint:gochecknoglobals // as above
+	client, server := net.Pipe()
+	defer server.Close()                                                                      //nolint:errcheck // a pipe
+	go func() { _ = tls.Client(client, &tls.Config{InsecureSkipVerify: true}).Handshake() }() //nolint:gosec // it ends with the pipe
+	hello := make([]byte, 16<<10)
+	n, err := server.Read(hello)
+	return hello[:n], err
+})
+
+// replayed sends the recorded hello so often a second, which costs the client nothing.
+func replayed(rate int) func(c *connection) error {
+	return func(c *connection) error {
+		next := time.Now().Add(time.Second / time.Duration(rate))
+		hello, err := recorded()
+		if err != nil {
+			return err
+		}
+		if _, err := c.Write(hello); err != nil {
+			return err
+		}
+		err = c.SetReadDeadline(next)
+		if err == nil {
+			_, err = c.in.ReadByte()
+		}
+		time.Sleep(time.Until(next))
+		return err
+	}
+}
+
+// chain is a certificate with a key of ours, and 99 that could have issued it, each with a key of 8,192 bits.
+var chain = sync.OnceValues(func() (made tls.Certificate, err error) { //nolint:gochecknoglobals // as above
+	issuer, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return made, err
+	}
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return made, err
+	}
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "made up"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "client"}, NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, own.Public(), issuer)
+	if err != nil {
+		return made, err
+	}
+	var parts struct {
+		Body      asn1.RawValue
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}
+	if _, err := asn1.Unmarshal(der, &parts); err != nil {
+		return made, err
+	}
+	parts.Signature = asn1.BitString{Bytes: random(1024), BitLength: 8192} // as long as a key of 8,192 bits makes them
+	if der, err = asn1.Marshal(parts); err != nil {
+		return made, err
+	}
+	made = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: own}
+	for range 99 {
+		der, err := x509.CreateCertificate(rand.Reader, ca, ca, &rsa.PublicKey{N: new(big.Int).SetBytes(random(1024)), E: 65537}, issuer)
+		if err != nil {
+			return made, err
+		}
+		made.Certificate = append(made.Certificate, der)
+	}
+	return made, nil
+})
+
+// random returns bytes of an odd number that has all of its bits.
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	b[0] |= 0x80
+	b[n-1] |= 1
+	return b
+}
+
+func madeUpChain(c *connection) error {
+	made, err := chain()
+	if err != nil {
+		return err
+	}
+	conf := &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &made, nil }} //nolint:gosec // a crowd's
+	nc := tls.Client(c, conf)
+	if err := nc.Handshake(); err != nil { //nolint:noctx // its connection has an end
+		return err
+	}
+	_, err = nc.Read(make([]byte, 1))
+	return err
+}
