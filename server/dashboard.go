@@ -76,7 +76,7 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	guardPage(ctx, s.dashboard.policy)
-	return ready(ctx, contentHTML, s.dashboard.page)
+	return s.answerReady(ctx, contentHTML, s.dashboard.page)
 }
 
 // listEndpoints answers GET / with the list of endpoints.

@@ -49,7 +49,7 @@ const (
 //     that doesn't read takes memory
 //     from no other. What is the same for all clients is one text, and another each second
 //     at most. A connection has one answer at a time, and connBuffer of the kernel each way.
-//  4. What is ready made needs no turn.
+//  4. What is ready made needs no such turn.
 type lists struct{ own, common *fair.Turns }
 
 // inTurn runs use in its turn.
@@ -89,12 +89,16 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func(
 		if err != nil {
 			return err
 		}
-		return ready(ctx, contentType, text)
+		noStore(&ctx.Response, contentType)
+		ctx.Response.SetBodyRaw(text)
+		return nil
 	})
 }
 
-// ready answers with text that is never changed.
-func ready(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
+// answerReady answers with text that is ready made. To send it costs more than an ID: it takes a turn as requests that arrive
+// together do, which doesn't rest.
+func (s *Server) answerReady(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
+	s.nextTurn(connOf(ctx))
 	noStore(&ctx.Response, contentType)
 	ctx.Response.SetBodyRaw(text)
 	return nil

@@ -25,5 +25,5 @@ func openapiOf(version string) []byte {
 // serveOpenAPI answers GET /openapi.json. Like health it is for every Host: it tells nothing
 // of this daemon but its version.
 func (s *Server) serveOpenAPI(ctx *fasthttp.RequestCtx) error {
-	return ready(ctx, contentJSON, s.openapi)
+	return s.answerReady(ctx, contentJSON, s.openapi)
 }
