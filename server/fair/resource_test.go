@@ -252,6 +252,8 @@ func TestGrow(t *testing.T) {
 	r.Leave(&one.Ticket)
 	r.Grow(&one.Ticket, 5)
 	require.Zero(t, r.Held())
+	r.SetLimit(0)
+	require.False(t, r.Enter(&other.Ticket, other.from, 1, other, 1))
 }
 
 func filled(limit, addresses int) (*Resource, []client) {

@@ -13,6 +13,9 @@ type newcomer struct {
 
 // victim returns a ticket that has given way to n; nil: none has.
 func (r *Resource) victim(n newcomer) *Ticket {
+	if len(r.all) == 0 {
+		return nil // the limit is 0
+	}
 	for _, used := range [...]bool{false, true} {
 		for _, h := range r.most[:min(looks, len(r.most))] {
 			if t, _ := r.choose(h, n, used); t != nil && t.owner.Yield() {
