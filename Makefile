@@ -184,7 +184,7 @@ bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: buil
 	  -benchstat bin/bench/$@.txt -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(BENCH_FLAGS) $(patsubst bench-%,%,$(filter-out bench-report,$(filter bench-%,$@)))
 
 .PHONY: bench-fair
-bench-fair: build ## what clients see beside crowds that take what they can: p50, p99, refused; docs/evidence/figures.txt; ARGS="-only TLS" for some
+bench-fair: build ## what clients see beside crowds that take what they can: served, p50, p99; docs/evidence/figures.txt; ARGS="-only TLS" for some
 	go build -o bin/fair ./test/fair
 	TMPDIR=$(TEST_TMPDIR) bin/fair -leafd $(BINARY) $(ARGS)
 

@@ -185,7 +185,11 @@ func unread(c *connection) error {
 	if _, err := io.WriteString(c, largeHTTP); err != nil {
 		return err
 	}
-	time.Sleep(time.Until(c.end))
+	status := make([]byte, len("HTTP/1.1 200"))
+	if _, err := io.ReadFull(c, status); err != nil || string(status) != "HTTP/1.1 200" {
+		return errors.Join(err, errors.New("refused"))
+	}
+	time.Sleep(9500 * time.Millisecond) // the daemon ends it after 10 s
 	return nil
 }
 
