@@ -87,7 +87,9 @@ const unreadTime = time.Second
 
 // wait marks the connection as waiting, unless it is already, or gave way: since the next tick of the coarse clock, so
 // that no wait is taken for a longer one.
-func (c *conn) wait(why int64) { c.state.CompareAndSwap(0, (c.l.coarse.Load()+int64(c.l.tick)+1)<<2|why) }
+func (c *conn) wait(why int64) {
+	c.state.CompareAndSwap(0, (c.l.coarse.Load()+int64(c.l.tick)+1)<<2|why)
+}
 
 // resume ends a wait, and reports whether the connection hasn't given way.
 func (c *conn) resume() bool {
