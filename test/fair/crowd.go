@@ -32,7 +32,10 @@ type connection struct {
 
 // be is the crowd, for so long.
 func (r *row) be(address string, during time.Duration) error {
-	end := time.Now().Add(during)
+	end, pause := time.Now().Add(during), 10*time.Millisecond
+	if r.addresses > 0 {
+		pause = time.Second // to take all places within 200 ms is not covered
+	}
 	var all sync.WaitGroup
 	for n := range r.conns {
 		from := net.ParseIP(crowdAddress)
@@ -45,7 +48,7 @@ func (r *row) be(address string, during time.Duration) error {
 		all.Go(func() {
 			for i := 0; time.Now().Before(end); i++ {
 				if r.one(address, from, end, n+i*r.conns) != nil {
-					time.Sleep(10 * time.Millisecond)
+					time.Sleep(pause)
 				}
 			}
 		})
