@@ -203,7 +203,7 @@ func (s *Server) enter(c *conn, by *caller, b *Backend, m mode, key []byte, n in
 	switch {
 	case m == snowflakeMode:
 		perMS := b.Layout.MaxSequence() + 1
-		t.of, t.weight, t.ids, reason = o.batches, max(1, int64(n)*1000/perMS), int64(n), shedQueue
+		t.of, t.weight, t.ids, reason = o.batches, min(max(1, int64(n)*1000/perMS), atOnce.Microseconds()), int64(n), shedQueue
 	case !b.Segments.Known(key):
 		t.of, most, reason = o.names, lookWait, shedLookups
 	}

@@ -444,7 +444,8 @@ type hungTags struct {
 	waits chan struct{}
 }
 
-func (hungTags) Check([]byte) error                                  { return nil }
+func (hungTags) Known([]byte) bool                                   { return true }
+func (hungTags) Check(context.Context, []byte) error                 { return nil }
 func (hungTags) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
 
 func (h hungTags) Next(ctx context.Context, _ []byte) (int64, error) {

@@ -33,8 +33,7 @@ const (
 	DefaultWriteTimeout = 10 * time.Second
 	// As many goroutines, which a daemon has to spare; their answers have a bound of their own.
 	DefaultMaxInflight = 10_000
-	// A client with a time-out of a second still gets its answer. In the default layout that
-	// is two million IDs which are promised and not made yet.
+	// A client with a time-out of a second still gets its answer.
 	DefaultQueueWait = 500 * time.Millisecond
 )
 
@@ -78,11 +77,11 @@ type Config struct {
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to make room for a response.
 	WriteTimeout time.Duration
-	// MaxInflight is how many requests of each mode may wait at once: for a range of
-	// a tag, or as batches. More get 503 overloaded.
+	// MaxInflight is how many requests for segment IDs may wait at once for a range, or are
+	// batches. More wait for their turn.
 	MaxInflight int
-	// QueueWait is how far into the future the IDs of queued snowflake batches may
-	// reach for another to be accepted, in whole milliseconds. More get 503 overloaded.
+	// QueueWait is how long a batch, or a request for segment IDs that are not in memory, waits for its
+	// turn. Then it gets 503 overloaded.
 	QueueWait time.Duration
 	// Conditions returns what is wrong with this daemon, the worst first; nil: nothing ever
 	// is. It must not block.
