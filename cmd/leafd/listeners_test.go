@@ -68,7 +68,7 @@ func TestListenersOfADaemon(t *testing.T) {
 	require.Equal(t, 204, change("PATCH", "/api/segments/a%2Fb", clitest.AdminToken, `{"step":"600"}`).status)
 	require.Equal(t, "tag_exists", change("POST", "/api/segments", clitest.AdminToken, create).code())
 	require.Equal(t, 204, change("DELETE", "/api/segments/a%2Fb", clitest.AdminToken, "").status)
-	require.Equal(t, "unknown_key", change("DELETE", "/api/segments/a%2Fb", clitest.AdminToken, "").code())
+	require.Equal(t, "unknown_key", change("DELETE", "/api/segments/none", clitest.AdminToken, "").code())
 	require.Equal(t, "unauthorized", change("POST", "/api/segments", "another-token-of-16-bytes", create).code())
 	require.Equal(t, "not_found", l.send("POST", "/api/segments", clitest.AdminToken, create).code())
 	for action, parts := range map[string][]string{

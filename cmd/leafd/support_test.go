@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"net/http"
 	"io"
 	"os"
 	"os/exec"
@@ -67,6 +68,7 @@ func TestSupport(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 
 	l := m.ready("--config", config)
+	l.awaitStatus("/api/segment/get/a", http.StatusOK)
 	files := support()
 	for file, has := range map[string]string{
 		"readyz.json": "ready", "overview.json": `"version"`, "history.json": "{", "clock.json": `"owner"`, "worker.json": `"node-(hidden)"`, "workers.json": `"workers"`,

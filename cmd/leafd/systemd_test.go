@@ -97,7 +97,7 @@ func TestServeTellsSystemd(t *testing.T) {
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/a").status, "READY=1 is true: IDs are issued; the tags may still be loading")
 	at = sd.await(at, "WATCHDOG=1")
 	at = sd.await(at, "WATCHDOG=1")
-	sd.await(0, "STATUS=ready; worker 0 (here); tags in SQLite: 1")
+	sd.await(0, "STATUS=ready; worker 0 (here); tags in SQLite: 0")
 
 	l.mustGet("/api/snowflake/get/a")
 	m.step(-time.Hour)
