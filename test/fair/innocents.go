@@ -204,7 +204,7 @@ func sqlAsker(table *sqlstore.Store, url string) func(ctx context.Context) error
 		mu.Lock()
 		made++
 		tag := fmt.Sprintf("made-%d", made)
-		err := table.Create(ctx, segment.Row{Tag: tag, MaxID: 1, Step: 1000})
+		err := table.Create(ctx, segment.Row{Tag: tag, MaxID: 1, Step: 1000}, nil)
 		mu.Unlock()
 		for err == nil {
 			var status int
