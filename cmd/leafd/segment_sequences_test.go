@@ -5,13 +5,13 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
@@ -66,9 +66,12 @@ func TestColdTagFarFromZooKeeper(t *testing.T) {
 	var clients sync.WaitGroup
 	for _, l := range all {
 		clients.Go(func() {
-			for ok, err := false, error(nil); !ok; {
-				ok, err = a.ask(t.Context(), l, "a")
+			for {
+				ok, err := a.ask(t.Context(), l, "a")
 				require.NoError(t, err)
+				if ok {
+					return
+				}
 			}
 		})
 	}
@@ -106,10 +109,16 @@ func TestHighMarkIsRefused(t *testing.T) {
 	conn := server.Conn(t)
 	folders, _, err := conn.Children(path.Join(s.root, "segment_high"))
 	require.NoError(t, err)
+	const readAndAdmin = 1 | 16 // of ZooKeeper's permissions
 	node := ""
+	all, _, err := conn.GetACL(s.root)
+	require.NoError(t, err)
 	for _, folder := range folders {
-		if one := path.Join(s.root, "segment_high", folder, "a"); second(conn.SetACL(one, zk.WorldACL(zk.PermRead|zk.PermAdmin), -1)) == nil {
-			node = one
+		one := path.Join(s.root, "segment_high", folder, "a")
+		if acl, _, err := conn.GetACL(one); err == nil {
+			node, all = one, slices.Clone(acl)
+			acl[0].Perms = readAndAdmin
+			require.NoError(t, second(conn.SetACL(one, acl, -1)))
 		}
 	}
 	refused := l.awaitStatus("/api/segment/get/a?n=10000", http.StatusServiceUnavailable)
@@ -117,7 +126,7 @@ func TestHighMarkIsRefused(t *testing.T) {
 	l.awaitLog(`"alarm":"segment_bad_row"`, "ZooKeeper refuses the tag's high mark", node)
 	require.Less(t, statements(t, mariadb), 50)
 	s.take(l, "b", 5000)
-	require.NoError(t, second(conn.SetACL(node, zk.WorldACL(zk.PermAll), -1)))
+	require.NoError(t, second(conn.SetACL(node, all, -1)))
 	l.awaitStatus("/api/segment/get/a?n=1000", http.StatusOK)
 	require.Eventually(t, func() bool { return strings.Contains(l.mustGet("/readyz").body, `"status":"ready"`) }, eventually, tick)
 	require.Equal(t, cli.ExitOK, l.stop())

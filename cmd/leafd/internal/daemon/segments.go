@@ -76,7 +76,7 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 func (d *daemon) marksOf(ctx context.Context, marks *sqlstore.HighWater) (string, error) {
 	record, err := d.cache.Load()
 	if err == nil && record.Cluster != "" || d.cfg.Snowflake.On {
-		return record.Cluster, nil //nolint:nilerr // a claim says what is wrong with the record
+		return record.Cluster, nil // a claim says what is wrong with the record
 	}
 	stores, err := marks.Stores(ctx)
 	stores = slices.DeleteFunc(stores, func(name string) bool { _, err := uuid.Parse(name); return err != nil }) // a database's, a file's
