@@ -43,7 +43,6 @@ type Worker struct {
 	cfg           Config       // immutable
 	floor         clock.Millis // immutable once started
 	began         clock.Millis // immutable once started; the clock when issuing began
-	previous      string       // immutable once started; Previous's
 	local, remote recorder     // of the file, and the registry
 	// life ends as Close begins, or once fenced. Writes have it, not the report's context: they
 	// may still be under way when the report has given up waiting for them.
@@ -104,10 +103,6 @@ func (w *Worker) Since() clock.Millis {
 
 // Floor returns the time below which IDs may have been issued before this start.
 func (w *Worker) Floor() clock.Millis { return w.floor }
-
-// Previous returns the owner of the life that the registry showed as the last one of this
-// instance when the start took the worker ID over; empty where it showed none, or was away.
-func (w *Worker) Previous() string { return w.previous }
 
 // Record returns what was recorded last.
 func (w *Worker) Record() Record {

@@ -37,11 +37,9 @@ type holder struct {
 	rec  Record    // as the file has it, but for what the registry has just acknowledged
 	held *Snapshot // as we last read or wrote it; nil: look again
 
-	seen    sight // for a start: what stands there, and since when
-	stirred bool  // the entry was written since this life saw it first, not by this life
-	watches bool  // another life is shown as live
-	// previous is the life that the registry showed as our instance's last before this one.
-	previous  string
+	seen      sight // for a start: what stands there, and since when
+	stirred   bool  // the entry was written since this life saw it first, not by this life
+	watches   bool  // another life is shown as live
 	settle    settling
 	settlings int // of this start so far
 
@@ -225,9 +223,6 @@ func (h *holder) name(ctx context.Context, r *Record, e *Entry) error {
 		return fmt.Errorf("the life that claims could not be recorded: %w", err)
 	}
 	h.rec.Acked, h.rec.Current = r.Acked, r.Current
-	if e != nil && e.Instance == r.Instance {
-		h.previous = e.Owner
-	}
 	return nil
 }
 

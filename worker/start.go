@@ -316,7 +316,7 @@ func (w *Worker) begin(ctx context.Context) error {
 	r.DirectoryID = w.cfg.DirectoryID
 	w.mu.Lock()
 	w.floor = max(r.Ceiling, r.Timestamp, r.Floor)
-	w.record, w.began, w.previous = r, now.Wall(), w.holder.previous
+	w.record, w.began = r, now.Wall()
 	w.mu.Unlock()
 	w.holder.ends = w.ends()
 	w.remote.last.Store(int64(now.Boot - now.Wall().Sub(r.Registered))) // this life's claim, or of the life before
