@@ -199,23 +199,60 @@ func TestIdleBesideAnOutage(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
+// leafHosts returns servers that have each a table of its own, and the address of all of them for --mysql.
+func leafHosts(t *testing.T, more ...string) (hosts []*mariadbtest.Server, dsn func(hosts ...*mariadbtest.Server) string) {
+	t.Helper()
+	for id := range 2 {
+		mariadb := mariadbtest.Start(t, append(more, fmt.Sprintf("--server-id=%d", id+1))...)
+		_, err := mariadb.DB(t, "").ExecContext(t.Context(), "CREATE DATABASE leaf; CREATE USER leafd; GRANT SELECT, UPDATE ON leaf.* TO leafd")
+		require.NoError(t, err)
+		javaTable(t, mariadb.DB(t, "leaf"))
+		hosts = append(hosts, mariadb)
+	}
+	return hosts, func(hosts ...*mariadbtest.Server) string {
+		var all []string
+		for _, h := range hosts {
+			all = append(all, h.Addr())
+		}
+		return "leafd@tcp(" + strings.Join(all, ",") + ")/leaf"
+	}
+}
+
+// Two masters that replicate to each other, each the first of another daemon: ZooKeeper keeps their ranges apart.
+func TestTwoMasters(t *testing.T) {
+	t.Parallel()
+	s, _ := newShop(t)
+	hosts, dsn := leafHosts(t, "--log-bin", "--binlog-format=ROW", "--slave-exec-mode=IDEMPOTENT")
+	for i, host := range hosts {
+		_, port, _ := strings.Cut(hosts[1-i].Addr(), ":")
+		_, err := hosts[1-i].DB(t, "").ExecContext(t.Context(), "RESET MASTER")
+		require.NoError(t, err)
+		_, err = host.DB(t, "").ExecContext(t.Context(), "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = "+port+", MASTER_USER = 'root'; START SLAVE")
+		require.NoError(t, err)
+	}
+	settings := []string{"--modes", "segment", tune("SegmentWait", "10s"), "--mysql"}
+	a, b := s.machine().ready(append(settings, dsn(hosts...))...), s.machine().ready(append(settings, dsn(hosts[1], hosts[0]))...)
+	for range 10 {
+		s.take(a, "a", 1500)
+		s.take(b, "a", 1500)
+	}
+	require.Eventually(t, func() bool {
+		return maxIDOf(t, hosts[0].DB(t, "leaf"), "a") > 15_000 && maxIDOf(t, hosts[1].DB(t, "leaf"), "a") > 15_000
+	}, eventually, tick, "they replicate")
+	for _, l := range []*child{a, b} {
+		require.Equal(t, "1", l.metric("leafd_segment_guarded"))
+		require.Equal(t, cli.ExitOK, l.stop())
+	}
+}
+
 // Two hosts, of which the first turns read-only under load, and the second lacks its commits: tags in use are refused to
 // no client, and no ID comes twice.
 func TestPrimaryTurnsReadOnly(t *testing.T) {
 	t.Parallel()
 	s, _ := newShop(t)
-	first, other := mariadbtest.Start(t), mariadbtest.Start(t)
-	var hosts []string
-	for _, mariadb := range []*mariadbtest.Server{first, other} {
-		db := mariadb.DB(t, "")
-		_, err := db.ExecContext(t.Context(), "CREATE DATABASE leaf")
-		require.NoError(t, err)
-		javaTable(t, mariadb.DB(t, "leaf"))
-		_, err = db.ExecContext(t.Context(), "CREATE USER leafd; GRANT SELECT, UPDATE ON leaf.* TO leafd")
-		require.NoError(t, err)
-		hosts = append(hosts, mariadb.Addr())
-	}
-	l := s.machine().ready("--modes", "segment", "--mysql", "leafd@tcp("+strings.Join(hosts, ",")+")/leaf", tune("SegmentWait", "10s"))
+	hosts, dsn := leafHosts(t)
+	first, other := hosts[0], hosts[1]
+	l := s.machine().ready("--modes", "segment", "--mysql", dsn(hosts...), tune("SegmentWait", "10s"))
 	s.take(l, "a", 500)
 	ld := newLoad(l, "/api/segment/get/a?n=3", "/api/segment/get/b")
 	ld.answered(t, 100)
