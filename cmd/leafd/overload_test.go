@@ -74,6 +74,10 @@ func TestWaitsForTheDatabaseAreBounded(t *testing.T) {
 	l := m.ready("--mysql", mariadb.DSN(name)+"?innodb_lock_wait_timeout=60&readTimeout=60s", tune("SegmentWait", "1m"), tune("MaxInflight", "2"))
 	require.Equal(t, http.StatusOK, l.awaitStatus("/api/segment/get/b?n=5", http.StatusOK).status) // from now on in memory
 
+	looked, err := http.Head(l.url + "/api/segment/get/a") // it is known, and has no range
+	require.NoError(t, err)
+	require.NoError(t, looked.Body.Close())
+	require.Equal(t, http.StatusOK, looked.StatusCode)
 	tx, err := db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // committed below, if all goes well
