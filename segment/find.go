@@ -347,7 +347,9 @@ func (s *Service) keepLooked(ctx context.Context) {
 	for after := ""; ; {
 		wait := lookEvery
 		if s.look(&after) != nil {
-			wait = lookAgain
+			if wait = lookAgain; !s.reached.Load() { // a start waits for it
+				wait = probeEvery
+			}
 		}
 		s.events.flush()
 		if s.clock.Sleep(ctx, wait) != nil {

@@ -141,7 +141,7 @@ func (a author) badTarget() string {
 		return a.victim() + "?" + a.pick("n=0", "n=-1", "n=+1", "n=x", "n=", "n", "n=1.0", "n=1e3", "n=0x1", "n=10001", "n=99999999999999999999", "n=1&n=1", "n=1&n=2",
 			"%6e=0", "n=%00", "n=%zz", "n=1%00", "n=1;", "n==1", "x=1&n=-0", "n=\xb2")
 	case 2: // a path with one segment more, or less
-		return a.pick("/api/segment/get/victim//", "/api/segment/get/victim/1", "/api/segment/get", "/api/segment//get/victim", "//api/segment/get/victim", "/api/segment/get//victim",
+		return a.pick("/api/segment/get/victim/1", "/api/segment/get/victim//1", "/api/segment/get", "/api/segment//get", "//api//segments//get/victim",
 			"/api/segment/GET/victim", "/API/segment/get/victim", "/api/segment/get\\victim", "/api/segment%2fget/victim", "/./api/none", "/api/segment/./get/victim", "/api/snowflake/get/a/b")
 	case 3: // IDs that aren't any
 		return "/api/snowflake/decode/" +
@@ -183,7 +183,7 @@ func (a author) brokenLine() string {
 		"GET "+v+"\x00 HTTP/1.1"+rest, "GET "+v+"\x01 HTTP/1.1"+rest, "GET "+v+"\x7f HTTP/1.1"+rest, "GET \x00"+v+" HTTP/1.1"+rest, "GET "+v+"\r HTTP/1.1"+rest,
 		"GET api/segment/get/victim HTTP/1.1"+rest, "GET victim HTTP/1.1"+rest, "GET leafd.example:80 HTTP/1.1"+rest, "GET \\api\\segment HTTP/1.1"+rest,
 		"CONNECT leafd.example:443 HTTP/1.1"+rest, "CONNECT "+v+" HTTP/1.1"+rest, "GET http:// HTTP/1.1"+rest, "GET http://[::1"+v+" HTTP/1.1"+rest, "GET http://a b"+v+" HTTP/1.1"+rest,
-		"GET http://%zz"+v+" HTTP/1.1"+rest, "GET http://a@b@c"+v+"// HTTP/1.1"+rest, "GET :"+v+" HTTP/1.1"+rest,
+		"GET http://%zz"+v+" HTTP/1.1"+rest, "GET http://a@b@c"+v+"//x HTTP/1.1"+rest, "GET :"+v+" HTTP/1.1"+rest,
 		strings.Repeat("G", 9000)+" "+v+" HTTP/1.1"+rest, "GET "+v+strings.Repeat("/", 9000)+" HTTP/1.1"+rest, "GET "+v+" HTTP/1."+strings.Repeat("1", 9000)+rest,
 		"GET /"+strings.Repeat("a", 4<<a.IntN(14))+"/ HTTP/1.1"+rest,
 	)
