@@ -234,7 +234,7 @@ func (h *host) refused() {
 // serve starts leafd on the host, which leafd doctor has found nothing against.
 func (h *host) serve() {
 	h.t.Helper()
-	args := []string{"--mysql", h.dsn, "--segment-regressed", "refuse"}
+	args := []string{"--mysql", h.dsn}
 	h.ok(append([]string{"doctor", "--listen", h.http, "--data-dir", h.dir + "/data"}, args...)...)
 	require.NoError(h.t, h.start(h.serveCommand(args...)))
 	require.NotContains(h.t, h.javaEntries(), h.worker)
