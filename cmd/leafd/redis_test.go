@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,7 +70,9 @@ func TestRedisListeners(t *testing.T) {
 	l = m.start("--listen-redis", address, tune("SegmentWait", "10s"), "--tls-cert", certtest.Write(t, m.dir, "tls.crt", own.Cert), "--tls-key", certtest.Write(t, m.dir, "tls.key", own.Key), "--tls-client-ca", roots)
 	l.awaitLog("issuing snowflake IDs")
 	withTLS := func(conf *tls.Config) string { return dialRedis(t, "tcp", address, conf)(incrTag) }
-	require.Regexp(t, anID, withTLS(ca.Client(t, alice)))
+	require.Eventually(t, func() bool { // its start may not have opened the table yet
+		return regexp.MustCompile(anID).MatchString(withTLS(ca.Client(t, alice)))
+	}, eventually, tick)
 	require.NotRegexp(t, anID, withTLS(ca.Client(t)))
 	require.NotRegexp(t, anID, withTLS(nil))
 	second := ca.Issue(t, "second")
