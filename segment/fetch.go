@@ -33,7 +33,7 @@ type fetching struct {
 //	    COMMIT has returned OK; then the mark is on this disk.
 //	conditional-update  max_id is moved by one statement, which is conditional on what was read, and changes one row.
 //	high-mark-decides  lo is not below the high mark as it was read over this connection, and hi is written as the new one on
-//	    that version and on the version of the root: so no two daemons use one ID, whatever the table shows. It is not
+//	    that version and on the version of the root: so no two daemons use one ID, with any table. It is not
 //	    read again only where max_id is the hi that this daemon wrote last; a root that changed, and another connection, drop
 //	    what is known.
 //	committed-alone  Nothing shares the packet of COMMIT, and a range whose COMMIT wasn't confirmed is never used.

@@ -166,7 +166,7 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 		alarms = append(alarms, strings.Split(a, "|"))
 	}
 	require.Equal(t, [][]string{
-		{"MySQL: the database gives no range: tags have what is in memory", "tag <b>gone</b>\ufffd: connection refused by 10.0.0.7:3306, for 40 s", "What to do: Do as the error says: the database is to be reached, and written. Put rows that are gone back; make no new table. (segment_store)"},
+		{"MySQL: the database gives no range: tags have what is in memory", "tag <b>gone</b>\ufffd: connection refused by 10.0.0.7:3306, for 40 s", "What to do: The error says what is wrong: bring the database back, or lead --mysql to its primary. Put a table that is gone back; make no new one. (segment_store)"},
 		{"our worker ID is lost: this data directory gets another one", "3 min ago", alarms[1][2]},
 	}, alarms)
 	require.Contains(t, p.Text("#events"), "our worker ID is lost")

@@ -22,7 +22,7 @@ import (
 //
 //   - A transaction is sent over the connection over which all that it rests on was read, and
 //     checks the root's version first: nothing is written below a root that is absent, or was
-//     written since Open told whose it is.
+//     written since Open read it.
 //   - A mark counts as absent only where ZooKeeper says so. Every other answer about a mark refuses it.
 type Guard struct{ tree }
 

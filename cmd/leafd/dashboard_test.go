@@ -238,7 +238,7 @@ func showsADatabaseThatIsGone(t *testing.T, p *webtest.Page, l *child, mariadb *
 	require.Contains(t, l.mustGet("/readyz").body, `"status":"degraded"`)
 	p.AwaitText("#banner", "MySQL: the database gives no range")
 	p.Await(`/connection refused by ` + regexp.QuoteMeta(mariadb.Addr()) + `, for [1-9]\d* s/.test(document.querySelector("#alarms").innerText)`)
-	p.AwaitText("#alarms", "What to do: Do as the error says: the database is to be reached, and written. Put rows that are gone back; make no new table. (segment_store)")
+	p.AwaitText("#alarms", "What to do: The error says what is wrong: bring the database back, or lead --mysql to its primary. Put a table that is gone back; make no new one. (segment_store)")
 	takePictures(p, "degraded")
 	mariadb.Restart(t)
 	p.Await(`document.querySelector("#verdict").innerText === "ready" && document.querySelector("#head").className === "ok"`)

@@ -135,6 +135,40 @@ func TestPausedMachineOutlivesItsLease(t *testing.T) {
 	require.Equal(t, cli.ExitHeld, l.stop())
 }
 
+// ending-piece, damaged-put-back: a daemon that runs on, cut off, until its lease is over, and another one that gets its worker ID, and
+// dies. Then that one's entry is edited by hand. The first daemon is back: it doesn't take the entry for its
+// own, neither as it runs nor at its next start; the holder does.
+func TestEntryOfTheNextHolderIsSpoilt(t *testing.T) {
+	t.Parallel()
+	s, c, other := oneLeft(t)
+	proxy, o := zookeepertest.NewProxy(t, s.Addr()), c.watch()
+	settings := append(brisk(), "--layout", twoWorkers)
+	m, next := c.behind(proxy, append(settings, "--lease", oneMinute)...), c.host(settings...)
+	l := m.ready()
+	workerIDsOf(t, l, other)
+	ld := batches(l)
+	ld.flows(t, 2000)
+	proxy.Down(t)
+	l.awaitLog(lineLost)
+	limit := l.info().Limit
+	taken := next.takesAt(limit, 1)
+	l.awaitAlarm("lease_over", 1)
+	before, after := ld.stop(), taken.some()
+	taken.kill()
+	o.set(o.path(1), "\x00garbage")
+	proxy.Up(t)
+	l.awaitLog(`"alarm":"workers_exhausted"`, "no new life begins")
+	require.Equal(t, http.StatusServiceUnavailable, l.mustGet("/api/snowflake/get/a").status)
+	require.Equal(t, cli.ExitHeld, l.stop())
+	m.start().exits(cli.ExitExhausted)
+	require.Equal(t, "\x00garbage", o.must(o.path(1)).text)
+	taken = next.ready()
+	require.EqualValues(t, 1, taken.info().ID)
+	requireParted(t, before, append(after, taken.some()...), limit)
+	require.Equal(t, cli.ExitOK, taken.stop())
+	require.Equal(t, cli.ExitOK, other.stop())
+}
+
 // The record can't be written, as on a full disk of a file system that writes changes
 // elsewhere, while ZooKeeper takes the reports. Then the power fails, and the next start has
 // the clock of an earlier time, and no ZooKeeper: the ceiling in the file holds.

@@ -110,7 +110,7 @@ func (f *form) insert(r segment.Row) string {
 	return "INSERT INTO " + table + " (" + names + ") VALUES (" + values + ")"
 }
 
-// update changes what isn't nil in c. It never lowers a max_id, whatever was read.
+// update changes what isn't nil in c. It never lowers a max_id.
 func (f *form) update(tag string, c segment.Change) string {
 	sets, where := "step = step", f.whereRow(tag)
 	if c.MaxID != nil {

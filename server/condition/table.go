@@ -193,7 +193,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: SegmentStore, Is: segment.ErrStore, Severity: Alarm,
 		Headline: "the database gives no range: tags have what is in memory",
-		Action:   "Do as the error says: the database is to be reached, and written. Put rows that are gone back; make no new table.",
+		Action:   "The error says what is wrong: bring the database back, or lead --mysql to its primary. Put a table that is gone back; make no new one.",
 	},
 	{
 		Code: SegmentStore, Is: segment.ErrFetch, Severity: Alarm,

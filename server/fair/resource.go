@@ -101,7 +101,7 @@ func (r *Resource) Enter(t *Ticket, a Address, weight int64, o Owner, now int64)
 	return ok
 }
 
-// Grow adds to the weight of a ticket, whatever is held. It does nothing to one that gave way.
+// Grow adds to the weight of a ticket, also beyond the limit. It does nothing to one that gave way.
 func (r *Resource) Grow(t *Ticket, weight int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
