@@ -90,7 +90,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: "workers_closed", Is: worker.ErrNoCluster, Severity: Alarm,
 		Headline: "no new worker ID is given out",
-		Action:   "Start the daemons that had worker IDs: they put their cluster back. Once each is back or gone for good, run leafd cluster open. On a new ensemble run leafd cluster init.",
+		Action:   "Start the daemons that had worker IDs: they put their cluster back. Once each is back or gone for good, run leafd cluster open. Where no daemon has ever run, see leafd cluster --help.",
 		Answer:   "workers_closed", RetryAfter: 30,
 	},
 	{

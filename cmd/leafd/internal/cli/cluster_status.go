@@ -27,11 +27,13 @@ the certificate of --tls-cert where that is set). It changes nothing.
 
 The last line is the verdict. The exit code is 1 where the cluster isn't good: it is closed after
 a loss of data, the znode of the worker IDs is not the recorded one, no daemon is live though
-there are worker IDs, or a live one is not ready or gives no answer.
+there are worker IDs, or a worker ID whose limit lies ahead, and that was not released, has no
+daemon that is live and ready. A daemon that was killed or stopped is missed until it is back, its
+worker ID is released, or its limit has passed.
 
 -o json prints one object with the fields
 ` + clusterFields + `,
-daemons (worker_id, node, address, status: ready, degraded, not_ready or no_answer, code, message,
+daemons (worker_id, node, address, status: ready, degraded, not_ready, no_answer, not_live, settling or damaged, code, message,
 and as GET /api/summary version, uptime_ms, and the rates snowflake, segment and hour) and not_good, a list of what is wrong.`,
 		Example: "  leafd cluster status --zk 10.0.0.1:2181",
 	}, func(ctx context.Context, at site, _ []string) error {
@@ -39,14 +41,14 @@ and as GET /api/summary version, uptime_ms, and the rates snowflake, segment and
 		if err != nil {
 			return err
 		}
-		daemons, err := inspect.AskReadiness(ctx, at.dir, at.client)
+		daemons, err := inspect.AskReadiness(ctx, at.dir, at.client, a.wall())
 		if err != nil {
 			return err
 		}
 		bad := inspect.NotGood(s, daemons, a.wall())
 		root := clusterJSON(at.cfg, s)
 		err = a.show(StatusJSON{root, daemons, bad}, func(w io.Writer) error {
-			verdict := sentence("Good: %d of %d live daemons are ready.", len(daemons), len(daemons))
+			verdict := sentence("Good: %d of %d daemons are ready.", len(daemons), len(daemons))
 			if len(bad) > 0 {
 				verdict = sentence("NOT GOOD: %s.", strings.Join(bad, "; "))
 			}

@@ -29,8 +29,8 @@ again. The states of an entry:
   settling  a start has claimed it, and settles, or was cut short; nothing is issued under it yet
   foreign   a Java Leaf's: leafd never writes the entry, and takes other worker IDs; once that
             Leaf is gone for good, leafd worker release --force frees it
-  damaged   what stands there can't be read; no daemon is given this worker ID. Where its daemon runs
-            and reaches ZooKeeper, delete the znode: the daemon puts it back`,
+  damaged   what stands there can't be read; no daemon is given this worker ID. Its daemon writes it
+            again, at its next report or start. Never delete the znode: that counts as a loss of data`,
 	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
 }
 

@@ -133,6 +133,8 @@ const fewLeft = 10
 func (p *Patient) judgeLeft(r *report, s inspect.Summary, known bool) {
 	const check, free = "zk-ids", "leafd worker list shows the holders of the others, and when each comes back; leafd worker release --force frees that of a host that is gone for good"
 	switch {
+	case s.NoRoot:
+		r.Warn(check, s.Sentence(), "see zk-node")
 	case s.ClosedUntil > 0:
 		r.Warn(check, s.Sentence(), "start every daemon that had a worker ID; leafd cluster open --help says what ends it sooner")
 	case s.Free > 0 && s.Free > min(fewLeft, s.Capacity/10):

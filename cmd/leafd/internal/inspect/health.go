@@ -12,20 +12,36 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// AskReadiness asks each live daemon that tells an address whether it is ready, all at once.
-func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.Client) ([]server.Summary, error) {
-	live, err := liveWorkers(ctx, dir)
+// AskReadiness returns what there is to say of each worker ID that a daemon has to serve now: one that is live, or that was not
+// released and may issue IDs still. Each live daemon that has an address is asked, all at once. The status of the others is the
+// state of their entry.
+func AskReadiness(ctx context.Context, dir Directory, client *peerclock.Client, now clock.Millis) ([]server.Summary, error) {
+	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	addresses := make([]string, len(live))
-	for i, w := range live {
-		addresses[i] = w.Address
+	var daemons []server.Summary
+	var asked []string
+	for _, e := range entries {
+		switch w := server.InfoOf(e, now); {
+		case w.State == server.WorkerLive:
+			if w.Address != "" {
+				asked = append(asked, w.Address)
+				daemons = append(daemons, server.Summary{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Status: w.State})
+			}
+		case w.State == server.WorkerDamaged:
+			daemons = append(daemons, server.Summary{WorkerID: &w.ID, Status: w.State, Message: "its entry can't be read"})
+		case w.State != server.WorkerReleased && w.Limit > now:
+			daemons = append(daemons, server.Summary{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Status: w.State, Message: fmt.Sprintf("it may issue IDs up to %s", w.Limit)})
+		}
 	}
-	daemons := make([]server.Summary, len(live))
-	for i, a := range client.Fetch(ctx, addresses, server.SummaryPath, server.SummaryBytes) {
-		daemons[i] = server.SummaryOf(server.PeerAnswer{Address: addresses[i], Body: a.Body, Err: a.Err})
-		daemons[i].WorkerID, daemons[i].Node = &live[i].ID, cmp.Or(live[i].Node, daemons[i].Node)
+	answers := client.Fetch(ctx, asked, server.SummaryPath, server.SummaryBytes)
+	for i, d := range daemons {
+		if d.Status == server.WorkerLive {
+			daemons[i] = server.SummaryOf(server.PeerAnswer{Address: d.Address, Body: answers[0].Body, Err: answers[0].Err})
+			daemons[i].WorkerID, daemons[i].Node = d.WorkerID, cmp.Or(d.Node, daemons[i].Node)
+			answers = answers[1:]
+		}
 	}
 	return daemons, nil
 }
@@ -56,13 +72,21 @@ func NotGood(s zkreg.Status, daemons []server.Summary, now clock.Millis) []strin
 	if s.Live == 0 && s.Entries > 0 {
 		bad = append(bad, "no daemon is live")
 	}
-	failing := map[string][]string{}
-	for _, d := range daemons {
-		failing[d.Status] = append(failing[d.Status], d.Address)
-	}
-	for _, kind := range []struct{ status, words string }{{server.NotReady, "/readyz fails at"}, {server.NoAnswer, "no answer came from"}} {
-		if n := len(failing[kind.status]); n > 0 {
-			bad = append(bad, fmt.Sprintf("%s %d of %d live daemons: %s", kind.words, n, s.Live, strings.Join(failing[kind.status], ", ")))
+	for _, kind := range []struct{ status, words string }{
+		{server.NotReady, "/readyz fails at %s"},
+		{server.NoAnswer, "no answer came from %s"},
+		{server.WorkerNotLive, "%s may issue and is not live: start it again, or leafd worker release with --force if it is gone for good"},
+		{server.WorkerSettling, "%s settles and issues nothing yet: wait, or start it again"},
+		{server.WorkerDamaged, "%s has an entry that can't be read: start its daemon, which writes it again"},
+	} {
+		var failing []string
+		for _, d := range daemons {
+			if d.Status == kind.status {
+				failing = append(failing, strings.TrimSpace(fmt.Sprintf("worker %d %s", *d.WorkerID, d.Address)))
+			}
+		}
+		if len(failing) > 0 {
+			bad = append(bad, fmt.Sprintf(kind.words, strings.Join(failing, ", ")))
 		}
 	}
 	return bad

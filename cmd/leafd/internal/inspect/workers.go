@@ -70,6 +70,7 @@ type Summary struct {
 	Free     int64 `json:"free"`     // worker IDs that new nodes can get now
 	// ClosedUntil is the root's floor while that lies ahead: nothing is free before.
 	ClosedUntil clock.Millis `json:"closed_until,omitempty"`
+	NoRoot      bool         `json:"no_root,omitempty"` // nothing is at the root: nothing is free without one
 }
 
 // Directory reads a cluster, as a zkreg.Directory does.
@@ -116,6 +117,9 @@ func ListWorkers(ctx context.Context, dir Directory, layout snowflake.Layout, wa
 	if floor > l.AsOf {
 		s.ClosedUntil, s.Free = floor, 0
 	}
+	if found.Root == nil {
+		s.NoRoot, s.Free = true, 0
+	}
 	return l, nil
 }
 
@@ -134,7 +138,10 @@ func (s Summary) Sentence() string {
 			text += fmt.Sprintf(", %d %s", part.n, part.name)
 		}
 	}
-	if s.ClosedUntil > 0 {
+	switch {
+	case s.NoRoot:
+		return text + ", none free: nothing is at the root"
+	case s.ClosedUntil > 0:
 		return text + fmt.Sprintf(", 0 free until %s: ZooKeeper has lost data; leafd cluster open ends that", s.ClosedUntil.Time().Format("2006-01-02 15:04:05"))
 	}
 	return text + fmt.Sprintf(", %d free of %d", s.Free, s.Capacity)

@@ -65,9 +65,14 @@ func TestLeft(t *testing.T) {
 	l, err = ListWorkers(t.Context(), dir, layout, func() clock.Millis { return now })
 	require.NoError(t, err)
 	require.EqualValues(t, 26, l.Summary.Free, "the floor has passed")
+	dir.floor = -1
+	l, err = ListWorkers(t.Context(), dir, layout, func() clock.Millis { return now })
+	require.NoError(t, err)
+	require.Zero(t, l.Summary.Free, "no cluster, no new worker ID")
+	require.Contains(t, l.Summary.Sentence(), ", none free: nothing is at the root")
 }
 
-// directory is a Directory with a root of that floor, or none.
+// directory is a Directory with a root of that floor; of none where that is negative.
 type directory struct {
 	entries []worker.Entry
 	floor   clock.Millis
@@ -76,7 +81,7 @@ type directory struct {
 func (d directory) Entries(context.Context) ([]worker.Entry, error) { return d.entries, nil }
 
 func (d directory) Look(context.Context, worker.Record) (worker.Snapshot, error) {
-	if d.floor == 0 {
+	if d.floor < 0 {
 		return worker.Snapshot{}, nil
 	}
 	return worker.Snapshot{Root: &worker.Root{Floor: d.floor}}, nil
