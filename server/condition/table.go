@@ -282,7 +282,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Action:   "Find out why. Copy no data directories.",
 	},
 	{
-		Code: AlarmsUndelivered, Severity: Warning, Private: true,
+		Code: AlarmsUndelivered, Severity: Warning, Private: true, After: 10 * time.Second,
 		Headline: "alarms are not delivered to the webhook",
 		Action:   "See the log for the reason.",
 	},

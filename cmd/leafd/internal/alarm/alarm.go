@@ -36,8 +36,8 @@ const (
 	overAfter = 5 * time.Second
 	// keptEvents is how many events are kept.
 	keptEvents = 200
-	// underWay is how many alarms are on their way to the webhook at once.
-	underWay = 32
+	// mostUnderWay is how many alarms are on their way to the webhook at once.
+	mostUnderWay = 32
 	// stopGrace is what those have at the end of Run.
 	stopGrace = 2 * time.Second
 	// longest is how much of a text goes into an alarm, in bytes.
@@ -65,23 +65,25 @@ type Config struct {
 //     raised it: the parts are asked, and nothing else remembers what they said.
 //  2. Each condition that begins and each event is a line of the log, and counted
 //     where it is an alarm. Neither waits for the webhook.
-//  3. The webhook gets an alarm of a code at most once in PostPause, so that events
-//     of 100,000 tags keep no other code from it.
+//  3. The webhook gets an alarm of a code at most once in PostPause while it stands, so that events
+//     of 100,000 tags keep no other code from it; and its end once none of the code stands any
+//     more. A receiver so knows a code on a node as one thing, in order. Run's end ends no
+//     alarm: a daemon may stop for what it has told.
 //  4. What is on its way to the webhook is bounded. What isn't delivered is counted.
 //  5. However many ask, asking the parts takes a tenth of a processor: of 100,000 tags
 //     that fail each is looked at. For nine times as long as it took, and lookEvery at
 //     most, all callers have the same answer.
 type Alarms struct {
-	cfg    Config                  // immutable
-	raised *prometheus.CounterVec  // immutable
-	posted *prometheus.CounterVec  // immutable
-	client *http.Client            // immutable after New; tests change it
-	grace  time.Duration           // immutable after New; tests shorten it
-	hook   atomic.Pointer[url.URL] // nil: none
-	looks  clock.Heartbeat         // see Stuck
-	lost   atomic.Pointer[error]   // why the last alarm was not delivered; nil: it was
+	cfg     Config                  // immutable
+	raised  *prometheus.CounterVec  // immutable
+	results *prometheus.CounterVec  // immutable
+	client  *http.Client            // immutable after New; tests change it
+	grace   time.Duration           // immutable after New; tests shorten it
+	hook    atomic.Pointer[url.URL] // nil: none
+	looks   clock.Heartbeat         // see Stuck
+	lost    atomic.Pointer[error]   // why the last alarm was not delivered; nil: it was
 
-	posts        errgroup.Group  // alarms on their way
+	underWay     errgroup.Group  // alarms on their way
 	life, work   context.Context // no alarm is tried again, or at all, once they end
 	end, abandon context.CancelFunc
 
@@ -93,7 +95,8 @@ type Alarms struct {
 
 	mu     sync.Mutex
 	events []event                          // mu protects; the last ones, the newest last
-	quiet  map[condition.Code]time.Duration // mu protects; monotonic; the webhook gets none of the code before
+	firing map[condition.Code]*posted       // mu protects; the codes that the webhook was told of, and not their end
+	posts  map[condition.Code]chan struct{} // mu protects; closed when the last one of a code is delivered or given up
 }
 
 // key is what tells conditions apart: another cause is no other condition. One that makes the
@@ -121,9 +124,13 @@ type event struct {
 	at clock.Millis
 }
 
+// recent reports whether an event stands still.
+func (a *Alarms) recent(e event) bool { return a.cfg.Clock.Mono()-e.Since < condition.EventStands }
+
 // notice is an alarm as it is posted.
 type notice struct {
 	Code    condition.Code `json:"code"`
+	Status  string         `json:"status"` // firing or resolved
 	Message string         `json:"message"`
 	Node    string         `json:"node"`
 	Time    string         `json:"time"` // RFC 3339, UTC, with milliseconds
@@ -141,16 +148,17 @@ func New(cfg Config) *Alarms {
 			Name: "leafd_alarms_total",
 			Help: "Alarms raised, by code.",
 		}, []string{"code"}),
-		posted: metrics.NewCounterVec(prometheus.CounterOpts{
+		results: metrics.NewCounterVec(prometheus.CounterOpts{
 			Name: "leafd_alarm_deliveries_total",
 			Help: "Alarms delivered to the webhook, by result: ok, failed, or dropped.",
 		}, []string{"result"}),
 		client: newClient(),
 		grace:  stopGrace,
 		seen:   make(map[key]*sight),
-		quiet:  make(map[condition.Code]time.Duration),
+		firing: make(map[condition.Code]*posted),
+		posts:  make(map[condition.Code]chan struct{}),
 	}
-	a.posts.SetLimit(underWay)
+	a.underWay.SetLimit(mostUnderWay)
 	a.work, a.abandon = context.WithCancel(context.Background()) //nolint:gosec // Run calls it
 	a.life, a.end = context.WithCancel(a.work)
 	for _, row := range condition.Rows() {
@@ -159,7 +167,7 @@ func New(cfg Config) *Alarms {
 		}
 	}
 	for _, result := range []string{"ok", "failed", "dropped"} {
-		a.posted.WithLabelValues(result)
+		a.results.WithLabelValues(result)
 	}
 	return a
 }
@@ -171,7 +179,7 @@ func (a *Alarms) Now() []condition.Condition {
 	defer a.mu.Unlock()
 	for _, e := range slices.Backward(a.events) {
 		lasts := func(c condition.Condition) bool { return c.Code == e.Code && c.Subject == e.Subject }
-		if e.Severity == condition.Alarm && a.cfg.Clock.Mono()-e.Since < condition.EventStands && !slices.ContainsFunc(all, lasts) {
+		if e.Severity == condition.Alarm && a.recent(e) && !slices.ContainsFunc(all, lasts) {
 			all = append(all, e.Condition)
 		}
 	}
@@ -222,7 +230,7 @@ func (a *Alarms) Run(ctx context.Context) error {
 	a.end()
 	a.mu.Unlock()
 	defer time.AfterFunc(a.grace, a.abandon).Stop()
-	return a.posts.Wait()
+	return a.underWay.Wait()
 }
 
 // Stuck returns nil while Run comes round: a log that takes no line keeps it from that.
@@ -237,6 +245,7 @@ func (a *Alarms) Stuck() error {
 func (a *Alarms) look() {
 	a.ask()
 	var begun, over []condition.Condition
+	stands := make(map[condition.Code]bool)
 	now := a.cfg.Clock.Mono()
 	a.asking.Lock()
 	for k, s := range a.seen {
@@ -249,7 +258,9 @@ func (a *Alarms) look() {
 			if s.told {
 				over = append(over, s.Condition)
 			}
+			continue
 		}
+		stands[s.Code] = stands[s.Code] || s.told
 	}
 	a.asking.Unlock()
 	condition.Sort(begun)
@@ -259,6 +270,9 @@ func (a *Alarms) look() {
 	for _, c := range over {
 		a.cfg.Log.Info().Str("over", string(c.Code)).Str("subject", c.Subject).Dur("lasted_ms", now-c.Since).Msg("over: " + c.Headline)
 	}
+	a.resolve(func(code condition.Code) bool {
+		return stands[code] || slices.ContainsFunc(a.events, func(e event) bool { return e.Code == code && a.recent(e) })
+	})
 }
 
 // Tell tells of an event, now.
@@ -284,7 +298,7 @@ func (a *Alarms) Events() (all []server.OverviewEvent) {
 // tell writes the line of c, and counts and posts it where it is an alarm.
 func (a *Alarms) tell(c condition.Condition) {
 	n := notice{
-		Code: c.Code, Message: c.Headline, Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version, Subject: condition.Clip(c.Subject, longest),
+		Code: c.Code, Status: "firing", Message: c.Headline, Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version, Subject: condition.Clip(c.Subject, longest),
 	}
 	if c.Err != nil {
 		n.Error = condition.Clip(c.Err.Error(), longest)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/leafd/leafd/server/condition"
 )
 
 const (
@@ -43,37 +45,90 @@ func newClient() *http.Client {
 	}
 }
 
-// send posts n in the background, where it is to be posted.
+// posted is what the webhook was told of a code last, and until when it gets no more of it.
+type posted struct {
+	notice
+	quiet time.Duration // monotonic
+	told  bool          // it was not dropped: its end is told, too
+}
+
+// send posts an alarm, where it is to be posted.
 func (a *Alarms) send(n notice) {
 	a.mu.Lock()
-	now := a.cfg.Clock.Mono()
-	until, told := a.quiet[n.Code]
-	wanted := a.hook.Load() != nil && (!told || now >= until)
-	if wanted {
-		a.quiet[n.Code] = now + PostPause
+	now, before := a.cfg.Clock.Mono(), a.firing[n.Code]
+	var dropped []notice
+	if a.hook.Load() != nil && (before == nil || now >= before.quiet) {
+		dropped = a.begin(n)
+		a.firing[n.Code] = &posted{n, now + PostPause, dropped == nil || before != nil && before.told}
 	}
-	dropped := wanted && (a.life.Err() != nil || !a.posts.TryGo(func() error { a.deliver(n); return nil }))
 	a.mu.Unlock()
-	if dropped {
-		a.posted.WithLabelValues("dropped").Inc()
+	a.drop(dropped)
+}
+
+// resolve posts the end of each code that the webhook was told of and that doesn't stand any more. mu is locked when it asks.
+func (a *Alarms) resolve(stands func(condition.Code) bool) {
+	var dropped []notice
+	a.mu.Lock()
+	for code, was := range a.firing {
+		if !stands(code) {
+			n := was.notice
+			n.Status, n.Time = "resolved", a.cfg.Clock.Read().Wall().String()
+			delete(a.firing, code)
+			if was.told && a.hook.Load() != nil {
+				dropped = append(dropped, a.begin(n)...)
+			}
+		}
+	}
+	a.mu.Unlock()
+	a.drop(dropped)
+}
+
+// begin posts n in the background, once what was posted of its code before is delivered or given up. It returns n where
+// there is no room for it. mu is locked.
+func (a *Alarms) begin(n notice) (dropped []notice) {
+	before, done := a.posts[n.Code], make(chan struct{})
+	if a.life.Err() != nil || !a.underWay.TryGo(func() error {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		a.deliver(n)
+		return nil
+	}) {
+		return []notice{n}
+	}
+	a.posts[n.Code] = done
+	return nil
+}
+
+// drop counts notices that had no room.
+func (a *Alarms) drop(dropped []notice) {
+	for _, n := range dropped {
+		a.results.WithLabelValues("dropped").Inc()
 		a.cfg.Log.Warn().Str("code", string(n.Code)).Msg("an alarm is not delivered: too many are on their way, or leafd is stopping")
 	}
 }
 
-// deliver posts n, again and again where that may help until life ends, and then a last time.
+// deliver posts n, again and again where that may help until life ends, and then a last time. Undelivered
+// says so from the first try that fails: a receiver that hangs is seen while it does.
 func (a *Alarms) deliver(n notice) {
-	post := func() (struct{}, error) { return struct{}{}, a.post(n) }
+	post := func() (struct{}, error) {
+		err := a.post(n)
+		if err != nil {
+			a.lost.Store(&err)
+		}
+		return struct{}{}, err
+	}
 	_, err := backoff.Retry(a.life, post, backoff.WithMaxElapsedTime(retryFor))
 	if errors.Is(err, context.Canceled) {
 		_, err = post()
 	}
 	if err != nil {
-		a.posted.WithLabelValues("failed").Inc()
-		a.lost.Store(&err)
+		a.results.WithLabelValues("failed").Inc()
 		a.cfg.Log.Warn().Err(err).Str("code", string(n.Code)).Msg("an alarm was not delivered")
 		return
 	}
-	a.posted.WithLabelValues("ok").Inc()
+	a.results.WithLabelValues("ok").Inc()
 	a.lost.Store(nil)
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
@@ -89,7 +90,7 @@ func TestWebhookBody(t *testing.T) {
 	r.start()
 	r.Tell(condition.Of(segment.ErrBadRow, "a\"b\n<>", errors.New("below 7")))
 	eventually(t, func() bool { return r.delivered("ok") == 1 })
-	require.JSONEq(t, `{"code":"segment_bad_row","message":"the row can't be used: its ranges are refused","node":"10.0.0.5:8080","time":"2023-11-14T22:13:20.000Z",
+	require.JSONEq(t, `{"code":"segment_bad_row","status":"firing","message":"the row can't be used: its ranges are refused","node":"10.0.0.5:8080","time":"2023-11-14T22:13:20.000Z",
 		"version":"1.2.3","subject":"a\"b\n<>","error":"below 7"}`, s.bodies[0])
 	require.Equal(t, "POST", s.last.Method)
 	require.Equal(t, secretPath, s.last.RequestURI)
@@ -243,20 +244,20 @@ func TestWebhookHangs(t *testing.T) {
 	code := func(i int) condition.Code { return condition.Code(fmt.Sprintf("test_%03d", i)) }
 	const more = 10
 	var want []string
-	for i := range underWay + more {
+	for i := range mostUnderWay + more {
 		r.raise(code(i), "")
 		want = append(want, string(code(i)))
 	}
-	require.Len(t, r.told(""), underWay+more)
+	require.Len(t, r.told(""), mostUnderWay+more)
 	require.Equal(t, more, r.delivered("dropped"))
 	require.Equal(t, more, strings.Count(r.lines.String(), "too many are on their way"))
 	close(s.hold)
-	eventually(t, func() bool { return r.delivered("ok") == underWay })
-	require.ElementsMatch(t, want[:underWay], s.codes(t))
+	eventually(t, func() bool { return r.delivered("ok") == mostUnderWay })
+	require.ElementsMatch(t, want[:mostUnderWay], s.codes(t))
 	stop()
-	r.raise(code(underWay+more), "after the end")
+	r.raise(code(mostUnderWay+more), "after the end")
 	require.Equal(t, more+1, r.delivered("dropped"))
-	require.Equal(t, int64(underWay), s.asked.Load())
+	require.Equal(t, int64(mostUnderWay), s.asked.Load())
 }
 
 func TestWebhookAtTheStop(t *testing.T) {
@@ -320,4 +321,68 @@ func TestWebhookChanges(t *testing.T) {
 	stop()
 	require.Len(t, second.codes(t), 2)
 	require.EqualValues(t, 1, first.asked.Load())
+}
+
+// The end of a code is told once nothing of it stands: no condition, and no event; and after what was told of it before,
+// however long that was on its way.
+func TestWebhookIsToldTheEnd(t *testing.T) {
+	watched(t, func(t *testing.T, r *rig, w *world) {
+		network := &pipes{conns: make(chan net.Conn)}
+		var got []string
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			var n notice
+			if !assert.NoError(t, json.NewDecoder(req.Body).Decode(&n)) {
+				return
+			}
+			if len(got) == 0 {
+				got = append(got, "late")
+				time.Sleep(overAfter + tryTimeout/2)
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			got = append(got, string(n.Code)+" "+n.Status+" "+n.Subject)
+		})}
+		go func() { _ = server.Serve(network) }()
+		defer func() { require.NoError(t, server.Close()) }()
+		r.client.Transport = &http.Transport{DialContext: network.dial, DisableKeepAlives: true}
+		r.postTo("http://hook.example")
+
+		store := func(tag string) condition.Condition { return condition.Of(segment.ErrBadRow, tag, nil) }
+		w.set(store("a"), store("b"))
+		pass(time.Second)
+		w.set(store("b"))
+		pass(time.Minute)
+		require.Len(t, got, 2, "b stands still")
+		w.set()
+		pass(2 * overAfter)
+		w.set(store("c"))
+		pass(time.Second)
+		r.raise("clock_jumped", "")
+		pass(condition.EventStands - time.Second)
+		require.Len(t, got, 5)
+		pass(2 * time.Second)
+		require.Equal(t, []string{
+			"late", "segment_bad_row firing a", "segment_bad_row resolved a", "segment_bad_row firing c", "clock_jumped firing ", "clock_jumped resolved ",
+		}, got)
+	})
+}
+
+// A receiver that hangs is seen within 30 seconds, not once the alarm is given up.
+func TestReceiverThatHangsIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &pipes{conns: make(chan net.Conn)}
+		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(2 * tryTimeout) })}
+		go func() { _ = server.Serve(network) }()
+		defer func() { require.NoError(t, server.Close()) }()
+		r := newRigTo(t, "http://hook.example"+secretPath)
+		r.client.Transport = &http.Transport{DialContext: network.dial, DisableKeepAlives: true}
+		stop := r.start()
+		defer stop()
+		r.raise("clock_jumped", "")
+		time.Sleep(30*time.Second - condition.ByCode(condition.AlarmsUndelivered, "", nil).After)
+		require.ErrorContains(t, r.Undelivered(), "http://hook.example")
+		require.Zero(t, r.delivered("failed"), "it is tried still")
+		stop()
+		time.Sleep(2 * tryTimeout) // the handler that was late
+	})
 }
