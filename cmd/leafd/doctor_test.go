@@ -129,7 +129,7 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 	require.Equal(t, &cli.DoFirst{Check: "data-dir", Do: "name a directory with --data-dir"}, d.First)
 	out = leafd(t, "doctor", "--listen", freeAddress(t), "--data-dir", file)
 	require.Equal(t, cli.ExitFailure, out.Code)
-	require.Empty(t, out.Stderr, "the last line is that of the report")
+	require.Empty(t, out.Said(), "the last line is that of the report")
 	require.Regexp(t, `\n\d+ checks: \d+ ok, \d+ warn, 1 failed, 4 skipped\.\nFirst, data-dir: name a directory with --data-dir\n$`, out.Stdout)
 }
 

@@ -165,13 +165,15 @@ func TestWorkerListOfAThousand(t *testing.T) {
 func TestWorkerListOfAnEmptyRoot(t *testing.T) {
 	t.Parallel()
 	r := newRegistryTest(t)
-	for name, prepare := range map[string]func(){"no root": func() {}, "no entries": func() { r.tree() }} {
-		prepare()
-		require.Contains(t, r.run("worker", "list").OK(t), "\n0 entries, 0 live, 1024 free of 1024; as of ", name)
-		require.Contains(t, r.run("worker", "list", "-o", "json").OK(t), `"workers": [],`, name)
-		require.Equal(t, inspect.Summary{Capacity: 1024, Free: 1024}, clitest.FromJSON[inspect.List](t, r.run("worker", "list", "-o", "json").OK(t)).Summary, name)
-		r.run("worker", "show", "7").Failed(t, cli.ExitFailure, "worker ID 7 has no entry")
-	}
+	out := r.run("worker", "list")
+	require.Equal(t, cli.ExitFailure, out.Code)
+	require.Contains(t, out.Stdout, "\n0 entries, 0 live, none free: nothing is at the root; as of ")
+	require.Contains(t, out.Stderr, "it has lost its data, or the ensemble is new")
+	r.tree()
+	require.Contains(t, r.run("worker", "list").OK(t), "\n0 entries, 0 live, 1024 free of 1024; as of ")
+	require.Contains(t, r.run("worker", "list", "-o", "json").OK(t), `"workers": [],`)
+	require.Equal(t, inspect.Summary{Capacity: 1024, Free: 1024}, clitest.FromJSON[inspect.List](t, r.run("worker", "list", "-o", "json").OK(t)).Summary)
+	r.run("worker", "show", "7").Failed(t, cli.ExitFailure, "worker ID 7 has no entry")
 }
 
 // TestWorkerCommandsOnTheJavaLeafsTree looks where an existing cluster has its entries.
@@ -186,7 +188,7 @@ func TestWorkerCommandsOnTheJavaLeafsTree(t *testing.T) {
 	require.Equal(t, "foreign", field(t, show, "state"))
 	require.NotContains(t, show, "owner")
 	require.NotContains(t, show, "free_from")
-	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 foreign, 1023 free of 1024; ")
+	require.Contains(t, r.run("worker", "list", "--zk-forever-path", r.root+"/forever").OK(t), "\n1 entry, 0 live, 1 foreign, none free: nothing is at the root; ")
 
 	// Once the root has recorded where they are, no command need say so.
 	r.run("cluster", "init", "--new", "--yes", "--zk-forever-path", r.root+"/forever").OK(t)

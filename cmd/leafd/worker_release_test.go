@@ -126,7 +126,7 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	require.Contains(t, out.Stdout, "Released worker 7")
 	require.Contains(t, out.Stderr, "warning: worker 7 was live at 10.0.0.7:8080")
-	require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
+	require.Equal(t, 1, strings.Count(out.Said(), "\n"))
 	require.Equal(t, server.WorkerReleased, r.stateOf(7))
 	r.run("worker", "release", "8", "--force", "--yes").Failed(t, cli.ExitFailure, "damaged", "znode "+r.root+"/leaf_forever/"+entryName(8))
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -34,6 +35,7 @@ type app struct {
 	// started tells that a command's own code was reached: what fails before
 	// it is the command line.
 	started bool
+	telling sync.Mutex // around lines on Stderr
 	// fatal is the log of a daemon: it has the reason of its end; nil: standard error does,
 	// in plain words.
 	fatal *zerolog.Logger
@@ -218,7 +220,18 @@ func (a *app) warn(warnings []string) {
 
 // tell prints a line for people. A failure to print can't be reported.
 func (a *app) tell(text string) {
+	a.telling.Lock()
+	defer a.telling.Unlock()
 	_, _ = fmt.Fprintf(a.Stderr, "leafd: %s\n", text)
+}
+
+// silence is how long a command may wait without a word.
+const silence = 1500 * time.Millisecond
+
+// waits has a command say what it waits for, once it has done so for silence, until over is called.
+func (a *app) waits(format string, args ...any) (over func()) {
+	t := time.AfterFunc(silence, func() { a.tell("waiting for " + fmt.Sprintf(format, args...)) })
+	return func() { t.Stop() }
 }
 
 // Root is leafd's command with all below it, for the manual.

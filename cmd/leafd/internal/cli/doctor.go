@@ -48,6 +48,7 @@ check and do), and results, a list of check, status (skip, too), found and do.`,
 		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
 		results := doctor.SettingsResults(cfg, err)
 		if err == nil {
+			defer a.waits("the checks, for %s each at most (--timeout)", settings.Short(a.timeout))()
 			p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: a.timeout}
 			results = append(results, p.Run(cmd.Context())...)
 		}

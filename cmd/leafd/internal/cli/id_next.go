@@ -42,6 +42,7 @@ func (a *app) idNextCmd() *cobra.Command {
 		if via.url, err = a.urlOr(cmd, via.url); err != nil {
 			return err
 		}
+		defer a.waits("the daemon at %s, for %s at most", via.url, remoteTimeout)()
 		body, err := via.get(cmd.Context(), target+"?n="+strconv.Itoa(n))
 		if err != nil {
 			return err

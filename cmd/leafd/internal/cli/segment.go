@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,11 @@ func (a *app) withTable(ctx context.Context, cfg settings.Config, fn func(ctx co
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	named, cluster := cfg.Store(false), len(cfg.ZooKeeper.Servers) > 0
+	what := "the segment store, " + named.Name()
+	if cluster {
+		what += ", and ZooKeeper at " + strings.Join(cfg.ZooKeeper.Servers, ",")
+	}
+	defer a.waits("%s, for %s at most", what, settings.Short(storeTimeout))()
 	if cluster && named.Local() {
 		return settings.Usagef("want --mysql with --zk: the segments of a cluster are in a database that its daemons share")
 	}

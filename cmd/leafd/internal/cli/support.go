@@ -45,6 +45,7 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 		if err != nil {
 			return err
 		}
+		defer a.waits("the checks, the daemon and ZooKeeper, for %s each at most (--timeout)", settings.Short(a.timeout))()
 		b := &bundle{at: a.wall().Time(), hide: cfg.Secrets()}
 		b.json("version.json", a.thisBuild())
 		b.json("settings.json", values.Hidden())

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,7 @@ func (a *app) onCluster(ctx context.Context, cfg settings.Config, fn func(ctx co
 	if err != nil {
 		return err
 	}
+	defer a.waits("ZooKeeper at %s and the daemons, for %s at most (--timeout)", strings.Join(cfg.ZooKeeper.Servers, ","), settings.Short(a.timeout))()
 	return cluster.WithDirectory(ctx, func(ctx context.Context, dir *zkreg.Directory) error {
 		return fn(ctx, site{cfg, dir, client})
 	})

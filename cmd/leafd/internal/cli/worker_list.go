@@ -24,8 +24,8 @@ is while the cluster is closed, after ZooKeeper has lost data.
 fields of a worker are
 ` + workerFields + `.
 Those of the summary: entries, live, not_live, released, settling, foreign, damaged, capacity,
-free, while the cluster is closed closed_until, and no_root where nothing is at the root. Then
-the exit code is 1.`,
+free, while the cluster is closed closed_until, and no_root where nothing is at the root. Where
+no entry is there either, as after a loss of data, the exit code is 1.`,
 		Example: "  leafd worker list --zk 10.0.0.1:2181\n  leafd worker list -o json",
 	}, func(ctx context.Context, at site, _ []string) error {
 		list, err := inspect.ListWorkers(ctx, at.dir, at.cfg.Snowflake.Layout, a.wall)
@@ -37,7 +37,7 @@ the exit code is 1.`,
 			shown := columns(list.Workers, "worker_id", "node", "address", "state", "timestamp", "age", "ceiling", "limit", "free_from", "offset", "offset_error")
 			return cmp.Or(shown(w), sentence("%s; as of %s", list.Summary.Sentence(), formatTime(list.AsOf))(w))
 		})
-		if err == nil && list.Summary.NoRoot {
+		if err == nil && list.Summary.NoRoot && list.Summary.Entries == 0 {
 			_, err = at.dir.Status(ctx) // which says what that means
 		}
 		return err

@@ -20,6 +20,8 @@ func TestClusterCommandsWithoutACluster(t *testing.T) {
 			require.NoDirExists(t, dir)
 		})
 	}
+	out := leafd(t, "worker", "list", "--zk", "127.0.0.1:1", "--timeout", "2s")
+	require.Contains(t, out.Stderr, "leafd: waiting for ZooKeeper at 127.0.0.1:1 and the daemons, for 2s at most (--timeout)\n")
 }
 
 func TestWorkerUsage(t *testing.T) {
