@@ -112,6 +112,7 @@ func TestIssuingEndsAtTheLimit(t *testing.T) {
 			if d.clk.Millis() >= limit {
 				// The report under way may tell its own failure first.
 				d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(check(w), worker.ErrLeaseOver) })
+				require.True(t, troubled(w, worker.ErrUnreachable), "the registry is not back")
 				require.ErrorIs(t, w.Await(t.Context(), d.clk.Millis()), worker.ErrFenced)
 			}
 

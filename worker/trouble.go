@@ -40,6 +40,9 @@ func (w *Worker) Troubles() (all []Trouble) {
 	switch {
 	case errors.Is(w.fenced, ErrLeaseOver):
 		add(ErrLeaseOver, w.fenced)
+		if w.remoteErr != nil {
+			add(ErrUnreachable, w.remoteErr) // which is not over, though nothing is reported any more
+		}
 		return all
 	case w.fenced != nil:
 		add(ErrFenced, w.fenced)
@@ -66,7 +69,11 @@ func (w *Worker) Troubles() (all []Trouble) {
 		if errors.Is(w.remoteErr, ErrRefused) && !errors.Is(w.remoteErr, ErrUnreachable) {
 			is = ErrRefused
 		}
-		add(is, w.remoteErr)
+		until := w.remoteErr
+		if r.Limit > 0 {
+			until = fmt.Errorf("%w; without it IDs are issued until %s", w.remoteErr, r.Limit)
+		}
+		add(is, until)
 		if half := r.Registered.Add(r.Limit.Sub(r.Registered) / 2); r.Registered > 0 && r.Limit > 0 && now >= half {
 			add(ErrLeaseHalf, fmt.Errorf("worker %d is ours up to %s, and ZooKeeper took the last report at %s", r.WorkerID, r.Limit, r.Registered))
 		}

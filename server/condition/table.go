@@ -43,7 +43,7 @@ var (
 )
 
 // freeDisk is what to do about a disk that takes no record.
-const freeDisk = "Free or fix the disk that the error names; leafd goes on by itself."
+const freeDisk = "Where the error names a disk, free or fix it; leafd goes on by itself."
 
 // table has the conditions, the worst first. The row that counts is the first that has
 // what is asked for, and an Is that matches the error.
@@ -171,13 +171,13 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: "registry_unreachable", Is: worker.ErrUnreachable, Severity: Alarm,
 		Headline: "ZooKeeper takes no report",
-		Action:   "Bring ZooKeeper back before the --lease is over.",
+		Action:   "Bring ZooKeeper back before the time that the error names: IDs end then.",
 		Answer:   "registry_unavailable", Message: "the registry of workers can't be reached; IDs are issued without it", RetryAfter: 3,
 	},
 	{
 		Code: "registry_unreachable", Is: worker.ErrRefused, Severity: Alarm,
 		Headline: "ZooKeeper refuses the reports",
-		Action:   "The error says why: a quota, an ACL, credentials, or a limit of ZooKeeper's. Change that before the --lease is over.",
+		Action:   "The error says why: a quota, an ACL, credentials, or a limit of ZooKeeper's. Change that before the time that it names: IDs end then.",
 		Answer:   "registry_unavailable", Message: "the registry of workers refuses reports; IDs are issued without it", RetryAfter: 3,
 	},
 	{
@@ -269,7 +269,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
 		Code: RegistryDataLost, Severity: Alarm, Event: true,
 		Headline: "ZooKeeper has lost data: each daemon puts its worker ID back",
-		Action:   "Find out what did it. After a restored backup run leafd cluster recover at once. Once leafd worker list shows every daemon that is not gone for good, run leafd cluster open.",
+		Action:   "Find out what did it. Only where a backup of ZooKeeper was put back, and leafd cluster open was not run since, run leafd cluster recover. Once leafd worker list shows every daemon that is not gone for good, run leafd cluster open.",
 	},
 	{
 		Code: WorkerIDLost, Severity: Alarm, Event: true,
