@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -178,6 +179,11 @@ func TestDoctorAndOtherListeners(t *testing.T) {
 	require.Empty(t, ld.broken)
 	require.Empty(t, ld.refused)
 	require.Zero(t, ld.failed)
+	l.signal(syscall.SIGSTOP)
+	d = m.doctor(m.addr)
+	l.signal(syscall.SIGCONT)
+	d.only("conditions")
+	d.result("conditions", doctor.Fail, "gives no answer", "frozen")
 
 	other := newMachine(t)
 	d = other.doctor(m.addr)
