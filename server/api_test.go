@@ -75,6 +75,7 @@ var (
 	paramAs    = param{"as", "`ranges`, with `n`: a line for each run of IDs, `first-last`, both included, or `{\"ranges\":[{\"first\":\"1\",\"last\":\"1000\"}]}`; of a tag at most `--max-range` (100000)", jsonObject{"type": "string", "enum": []any{"ranges"}}}
 	paramAfter = param{"after", "the `next` of the page before", anyText}
 	paramLimit = param{"limit", "how many entries a page has, at most 1000", positive}
+	paramKind  = param{"kind", "one kind of IDs: snowflake or segment", jsonObject{"type": "string", "enum": []any{"snowflake", "segment"}}}
 	paramTag   = param{"tag", "tags whose names contain this, in either case", anyText}
 
 	repliesIDs = []reply{{200, "the IDs", []media{
@@ -100,7 +101,7 @@ var operations = []operation{
 		methods: "GET POST", path: "/api/snowflake/get/{key}", id: "nextSnowflake", summary: "a snowflake ID; ?n=1000 for many",
 		more:   "The key is free: it names the caller.",
 		params: []param{paramN, paramAs}, ok: repliesIDs,
-		codes: "bad_key bad_count mode_disabled not_found unauthorized rate_limited clock_backwards ceiling_reached worker_fenced" + starts,
+		codes: "bad_key bad_count mode_disabled not_found unauthorized rate_limited clock_backwards time_exhausted ceiling_reached worker_fenced" + starts,
 	},
 	{
 		methods: "GET POST", path: "/api/segment/get/{key}", id: "nextSegment", summary: "an ID of the tag {key}; ?n=1000 for many",
@@ -199,8 +200,8 @@ var operations = []operation{
 		ok: replyOf(200, "it serves", contentJSON, Readiness{}, jsonObject{"status": "ok"}),
 	},
 	{
-		methods: "GET", path: "/readyz", id: "getReadiness", summary: "200 while IDs can be issued, else 503 with the reason",
-		more: "`status` is `ready`, `degraded` (200) or `not_ready` (503); `conditions` has all that is wrong, the worst first, with its cause and what to do.",
+		methods: "GET", path: "/readyz", id: "getReadiness", summary: "200 while this daemon should get requests, else 503 with the reason", params: []param{paramKind}, codes: "bad_query mode_disabled",
+		more: "503 tells of this daemon's own trouble; what all share, such as the database, is 200 once it has been reached. Without `kind`, of daemons with both kinds, segment IDs count only where the data directory takes no marks. `status` is `ready`, `degraded` (200) or `not_ready` (503); `conditions` has all that is wrong, the worst first, with its cause and what to do.",
 		ok: append(replyOf(200, "IDs can be issued", contentJSON, Readiness{}, jsonObject{"status": "ready"}),
 			reply{503, "not ready: the code of the worst condition", []media{{contentJSON, Readiness{}, nil}}}),
 	},
@@ -240,6 +241,7 @@ var advice = []struct{ codes, what string }{
 	{"rate_limited", "More than `--rate-limit`, or than the key's own of `rate-limits`: ask again after `Retry-After`."},
 	{"internal", "Read leafd's log."},
 	{"clock_backwards", "The clock was set back. Ask another daemon; this one resumes by itself."},
+	{"time_exhausted", "This machine's clock is outside the times of the layout, which may be used up; ask another daemon, and see the alarm."},
 	{"ceiling_reached", "The disk takes no ceiling, the clock jumped ahead, or ZooKeeper was away for the whole `--lease`; see the alarm."},
 	{"worker_fenced", "Another daemon has the data directory or the worker ID. This one comes back within seconds under another worker ID; see the alarm."},
 	{"clock_refused identity_held workers_exhausted workers_closed", "Readiness only: why a fenced daemon is not back yet; see the condition."},

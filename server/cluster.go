@@ -76,7 +76,7 @@ func (s *Server) summary(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) ownSummary() Summary {
-	r, _ := s.readiness()
+	r, _ := s.readiness(s.plain())
 	sum := Summary{Node: s.cfg.Node, Version: s.cfg.Version, Uptime: Milliseconds(s.cfg.Clock.Mono() - s.born), Status: r.Status, Code: r.Code, Message: r.Message}
 	if i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return !c.Event }); i >= 0 && sum.Code == "" {
 		sum.Code, sum.Message = r.Conditions[i].Code, r.Conditions[i].Message

@@ -135,7 +135,6 @@ type translation struct {
 // ZooKeeper is away; then the states of the daemon, in their order.
 var translations = append(append([]translation{{segment.ErrUnavailable, errSegmentUnavailable}}, conditionTranslations()...), //nolint:gochecknoglobals // never written to
 	translation{snowflake.ErrStopped, errDraining},
-	translation{snowflake.ErrTimeExhausted, errInternal},
 	translation{snowflake.ErrBadID, errBadID},
 	translation{segment.ErrUnknownTag, errUnknownKey},
 	translation{segment.ErrTagExists, errTagExists},

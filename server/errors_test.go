@@ -41,7 +41,7 @@ func TestEveryErrorOfTheGenerators(t *testing.T) {
 		{"ceiling, for neither disk nor registry took it", wrap(snowflake.ErrCeilingReached, worker.ErrUnreachable), 503, "ceiling_reached", snowflakePrefix},
 		{"fenced while the registry is away", wrap(worker.ErrFenced, worker.ErrUnreachable), 503, "worker_fenced", snowflakePrefix},
 		{"stopped", wrap(snowflake.ErrStopped), 503, "draining", ""},
-		{"end of the layout", wrap(snowflake.ErrTimeExhausted), 500, "internal", ""},
+		{"end of the layout", wrap(snowflake.ErrTimeExhausted), 503, "time_exhausted", snowflakePrefix},
 		{"no range", wrap(segment.ErrUnavailable), 503, "segment_unavailable", segmentPrefix},
 		{"no range in time", wrap(segment.ErrUnavailable, context.Canceled), 503, "segment_unavailable", segmentPrefix},
 		{"no range, for the row is bad", wrap(segment.ErrUnavailable, segment.ErrBadRow), 503, "segment_unavailable", segmentPrefix},

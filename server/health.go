@@ -27,7 +27,7 @@ type Condition struct {
 	Code     string       `json:"code"`
 	Subject  string       `json:"subject,omitempty"` // what it is about: a tag, a disk; else the daemon
 	Severity string       `json:"severity"`          // note, warning or alarm
-	NotReady bool         `json:"not_ready,omitempty"`
+	NotReady bool         `json:"not_ready,omitempty"` // for what was asked
 	Event    bool         `json:"event,omitempty"` // it is over; age_ms is since then
 	Message  string       `json:"message"`
 	Cause    string       `json:"cause,omitempty"` // why, as far as every reader may see it
@@ -41,9 +41,26 @@ func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
 	return writeJSON(ctx, http.StatusOK, Readiness{Status: "ok"})
 }
 
-// readyz tells whether this daemon should get requests.
+// kinds are the values of ?kind, with what each asks for.
+var kinds = map[string]condition.Kinds{ //nolint:gochecknoglobals // never written to
+	modeNames[snowflakeMode]: condition.Snowflake, modeNames[segmentMode]: condition.Segment,
+}
+
+// readyz tells whether this daemon should get requests; with ?kind, those for IDs of that kind. It keeps:
+//
+// 503 tells of this daemon's own trouble, which another one need not have: what all of them share, such as the
+// database, never makes a balancer take all of them away.
 func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
-	r, failed := s.readiness()
+	asked := s.plain()
+	if given := ctx.QueryArgs().PeekMulti("kind"); len(given) > 0 {
+		if asked = kinds[string(given[0])]; asked == 0 || len(given) > 1 {
+			return errBadQuery.with("kind is given once, as snowflake or segment")
+		}
+		if b := s.backend.Load(); b != nil && !b.has(asked) {
+			return errModeDisabled
+		}
+	}
+	r, failed := s.readiness(asked)
 	if failed == nil {
 		return writeJSON(ctx, http.StatusOK, r)
 	}
@@ -51,9 +68,25 @@ func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	return writeJSON(ctx, failed.status, r)
 }
 
+// plain is what GET /readyz asks for without ?kind.
+func (s *Server) plain() condition.Kinds {
+	if b := s.backend.Load(); b != nil && !b.has(condition.Snowflake) {
+		return condition.Daemon | condition.Segment
+	}
+	return condition.Daemon
+}
+
+// has reports whether IDs of this kind are enabled.
+func (b *Backend) has(kind condition.Kinds) bool {
+	if kind == condition.Segment {
+		return b.Segments != nil
+	}
+	return b.Snowflake != nil || b.Refused != nil
+}
+
 // Ready tells whether GET /readyz answers 200.
 func (s *Server) Ready() bool {
-	_, failed := s.readiness()
+	_, failed := s.readiness(s.plain())
 	return failed == nil
 }
 
@@ -63,19 +96,21 @@ func (s *Server) Conditions() []condition.Condition {
 	if s.cfg.Conditions != nil {
 		all = s.cfg.Conditions()
 	}
-	starts := func(c condition.Condition) bool { return c.Code == condition.StartingUp }
 	switch {
 	case s.draining.Load():
 		all = append([]condition.Condition{condition.ByCode(condition.Draining, "", nil)}, all...)
-	case s.backend.Load() == nil && !slices.ContainsFunc(all, starts):
-		all = append([]condition.Condition{condition.ByCode(condition.StartingUp, "", nil)}, all...)
+	case s.backend.Load() == nil: // nothing is served, of any kind
+		i := slices.IndexFunc(all, func(c condition.Condition) bool { return c.Code == condition.StartingUp })
+		if i < 0 {
+			all, i = append([]condition.Condition{condition.ByCode(condition.StartingUp, "", nil)}, all...), 0
+		}
+		all[i].Stops = condition.All
 	}
 	return all[:min(len(all), mostConditions)]
 }
 
-// readiness returns what is wrong, and the answer to the first that makes this daemon not ready;
-// nil when ready.
-func (s *Server) readiness() (Readiness, *apiError) {
+// readiness returns what is wrong, and the answer to the first that stops what is asked for; nil when ready.
+func (s *Server) readiness(asked condition.Kinds) (Readiness, *apiError) {
 	r := Readiness{Status: "ready"}
 	var failed *apiError
 	mono := s.cfg.Clock.Mono()
@@ -84,12 +119,13 @@ func (s *Server) readiness() (Readiness, *apiError) {
 		if c.Since != 0 {
 			age = Milliseconds(mono - c.Since)
 		}
+		stops := c.Stops&asked != 0
 		r.Conditions = append(r.Conditions, Condition{
-			Code: string(c.Code), Subject: c.Subject, Severity: string(c.Severity), NotReady: c.NotReady, Event: c.Event,
+			Code: string(c.Code), Subject: c.Subject, Severity: string(c.Severity), NotReady: stops, Event: c.Event,
 			Message: c.Headline, Cause: c.Cause, Action: c.Action, Age: age,
 		})
 		switch {
-		case c.NotReady && failed == nil:
+		case stops && failed == nil:
 			failed = answerToCondition(c)
 			r.Status, r.Code, r.Message = "not_ready", failed.code, failed.message
 		case r.Status == "ready" && c.Severity != condition.Note && !c.Event:

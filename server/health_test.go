@@ -62,7 +62,41 @@ func TestReadiness(t *testing.T) {
 	set(condition.ByCode(condition.RecordSetAside, "", nil))
 	require.Equal(t, "ready", readyz(t, r, 200).Status, "what is over degrades nothing")
 
+	// Each kind by itself: what all daemons share makes no balancer take all of them away.
+	ready := func(query string) int { return r.get("/readyz" + query).status }
+	for _, test := range []struct {
+		name                      string
+		is                        condition.Condition
+		plain, snowflake, segment int
+	}{
+		{"no range yet, the database is away", condition.Of(segment.ErrUnavailable, "MySQL", nil), 200, 200, 503},
+		{"the database is away", store, 200, 200, 200},
+		{"this disk takes no mark", condition.Of(segment.ErrMark, "/data", nil), 503, 200, 503},
+		{"this clock", condition.Of(snowflake.ErrClockBackwards, "", nil), 503, 503, 200},
+		{"no worker ID yet", condition.ByCode(condition.StartingUp, "", nil), 503, 503, 200},
+	} {
+		set(test.is)
+		require.Equal(t, []int{test.plain, test.snowflake, test.segment}, []int{ready(""), ready("?kind=snowflake"), ready("?kind=segment")}, test.name)
+	}
+	for _, query := range []string{"?kind=", "?kind=Segment", "?kind=segment&kind=segment", "?kinds=segment"} {
+		r.get("/readyz"+query).requireError(t, 400, "bad_query")
+	}
+	set(condition.Of(segment.ErrUnavailable, "MySQL", nil))
+	served := *r.backend.Load()
+	one := served
+	one.Snowflake, one.Refused = nil, nil
+	r.SetBackend(&one)
+	require.Equal(t, []int{503, 503}, []int{ready(""), ready("?kind=segment")}, "segments alone, and none yet")
+	r.get("/readyz?kind=snowflake").requireError(t, 404, "mode_disabled")
+	one = served
+	one.Segments = nil
+	r.SetBackend(&one)
+	r.get("/readyz?kind=segment").requireError(t, 404, "mode_disabled")
+
 	r.Drain()
+	for _, query := range []string{"", "?kind=snowflake"} {
+		require.Equal(t, 503, ready(query))
+	}
 	require.Equal(t, "draining", readyz(t, r, 503).Code)
 }
 

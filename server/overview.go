@@ -175,7 +175,7 @@ func (s *Server) collectOverview() Overview {
 		Time: s.now(), Uptime: Milliseconds(s.cfg.Clock.Mono() - s.born),
 		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Events: []OverviewEvent{},
 	}
-	v.Ready, _ = s.readiness()
+	v.Ready, _ = s.readiness(s.plain())
 	if s.cfg.Events != nil {
 		events := s.cfg.Events()
 		v.Events = append(v.Events, events[:min(len(events), overviewEvents)]...)

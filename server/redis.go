@@ -329,7 +329,7 @@ func (r *redisClient) Info() []byte {
 
 // info makes the text of an INFO; without counts, if it isn't whole.
 func (s *Server) info(whole bool) (b []byte) {
-	_, failed := s.readiness()
+	_, failed := s.readiness(s.plain())
 	b = fmt.Appendf(b, "# Server\r\nredis_version:%s\r\nserver_name:leafd\r\nleafd_version:%s\r\nredis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%d\r\n",
 		resp.Compatible, s.cfg.Version, os.Getpid(), int((s.cfg.Clock.Mono() - s.born).Seconds()))
 	if failed == nil {

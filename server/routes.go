@@ -63,7 +63,7 @@ func (s *Server) routes(surface Surface) *router.Router {
 	change(http.MethodDelete, "/api/segments/{key}", s.deleteTag)
 	open("/openapi.json", s.serveOpenAPI)
 	open("/healthz", s.healthz)
-	open("/readyz", s.readyz)
+	open("/readyz", s.readyz, "kind")
 	if operators {
 		open("/metrics", s.serveMetrics)
 	}

@@ -29,6 +29,19 @@ const (
 // rank orders severities.
 func (s Severity) rank() int { return slices.Index([]Severity{Note, Warning, Alarm}, s) }
 
+// Kinds is what a condition stops at this daemon.
+type Kinds uint8
+
+// Daemon is what plain GET /readyz asks for where snowflake IDs are enabled: they are served, and the
+// data directory keeps what it has to. What all daemons share, such as the database, stops none of them.
+const (
+	Snowflake Kinds = 1 << iota
+	Segment
+	Daemon
+
+	All = Snowflake | Segment | Daemon
+)
+
 // Exit codes of a process that an error of the table has ended.
 const (
 	ExitClock     = 3 // the clock can't be trusted
@@ -41,7 +54,7 @@ type Info struct {
 	Code     Code
 	Is       error // by it a part tells the condition, and errors.Is finds it; nil: it is told by its code
 	Severity Severity
-	NotReady bool          // clients should ask another daemon
+	Stops    Kinds         // clients of these should ask another daemon
 	After    time.Duration // how long it lasts before the log and the webhook are told
 	Private  bool          // its cause is for the log alone
 	Event    bool          // it is over when it is told, and stands for EventStands
@@ -61,11 +74,11 @@ type Info struct {
 type Condition struct {
 	*Info
 
-	NotReady bool          // as Info has it; also of any cause that keeps a daemon from having a worker ID
-	Subject  string        // what it is about: a tag, a disk, a server; "": the daemon
-	Err      error         // why; nil: the headline says it all
-	Cause    string        // Err, in words that every client may read
-	Since    time.Duration // on the monotonic clock
+	Stops   Kinds         // as Info has it; also of any cause that keeps a daemon from having a worker ID
+	Subject string        // what it is about: a tag, a disk, a server; "": the daemon
+	Err     error         // why; nil: the headline says it all
+	Cause   string        // Err, in words that every client may read
+	Since   time.Duration // on the monotonic clock
 }
 
 // EventStands is how long an event of severity Alarm stands as a condition.
@@ -92,7 +105,7 @@ func ByCode(code Code, subject string, err error) Condition {
 // Unfit returns the condition of a life that could not begin because of err; none where the table has none for it.
 func Unfit(err error) []Condition {
 	if row := find(err); row != nil {
-		return []Condition{{Info: row, NotReady: true, Err: err}}
+		return []Condition{{Info: row, Stops: Snowflake | Daemon, Err: err}}
 	}
 	return nil
 }
@@ -107,14 +120,17 @@ func find(err error) *Info {
 }
 
 func (i *Info) of(subject string, err error) Condition {
-	return Condition{Info: i, NotReady: i.NotReady, Subject: subject, Err: err}
+	return Condition{Info: i, Stops: i.Stops, Subject: subject, Err: err}
 }
 
-// Sort puts the worst first: what makes the daemon not ready, then by severity, then as the table has them.
+// NotReady reports whether clients of one kind of IDs at least should ask another daemon.
+func (c *Condition) NotReady() bool { return c.Stops != 0 }
+
+// Sort puts the worst first: what stops something, then by severity, then as the table has them.
 func Sort(all []Condition) {
 	rank := func(c Condition) int {
 		at := slices.IndexFunc(table, func(row Info) bool { return row.Code == c.Code }) - len(table)*c.Severity.rank()
-		if !c.NotReady {
+		if !c.NotReady() {
 			at += 3 * len(table) // behind those of every severity
 		}
 		return at
@@ -139,7 +155,7 @@ const (
 // WorkerState returns the worker's state in GET /api/worker.
 func WorkerState(all []Condition) string {
 	for _, c := range all {
-		if c.NotReady && c.Worker != "" {
+		if c.Stops&Snowflake != 0 && c.Worker != "" {
 			return c.Worker
 		}
 	}

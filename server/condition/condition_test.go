@@ -26,7 +26,7 @@ func TestTableIsWhole(t *testing.T) {
 		if row.Worker != "" {
 			require.Contains(t, WorkerStates(), row.Worker)
 		}
-		if row.NotReady {
+		if row.Stops != 0 {
 			require.NotEmpty(t, row.Answer, row.Code)
 		}
 	}
@@ -53,7 +53,7 @@ func TestFirstMatchCounts(t *testing.T) {
 		require.Equal(t, test.code != "", len(found) == 1, test.err)
 		for _, c := range found {
 			require.Equal(t, test.code, c.Code, test.err)
-			require.True(t, c.NotReady, test.err)
+			require.Equal(t, Snowflake|Daemon, c.Stops, test.err)
 		}
 		require.Equal(t, test.exit, Exit(test.err), test.err)
 	}

@@ -49,40 +49,40 @@ const freeDisk = "Where the error names a disk, free or fix it; leafd goes on by
 // what is asked for, and an Is that matches the error.
 var table = []Info{ //nolint:gochecknoglobals // never written to
 	{
-		Code: StartingUp, Severity: Note, NotReady: true, Headline: "leafd is starting",
+		Code: StartingUp, Severity: Note, Stops: Snowflake | Daemon, Headline: "leafd is starting",
 		Answer: "starting", Message: "leafd is starting", RetryAfter: 1, Worker: Starting,
 	},
 	{
-		Code: Draining, Severity: Note, NotReady: true, Headline: "leafd is stopping",
+		Code: Draining, Severity: Note, Stops: All, Headline: "leafd is stopping",
 		Answer: "draining", Message: "leafd is stopping", RetryAfter: 5,
 	},
 	{
-		Code: "worker_fenced_for_good", Is: ErrFencedForGood, Severity: Alarm, NotReady: true,
+		Code: "worker_fenced_for_good", Is: ErrFencedForGood, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "fenced for good: ZooKeeper's root is of another cluster, or has another layout",
 		Action:   "Find out whether --zk and --zk-root are wrong, or leafd cluster init was run after a loss of data. Restart the daemon with its own root. Keep the data directory: it proves the worker ID.",
 		Answer:   "worker_fenced", RetryAfter: 30, Worker: fenced,
 	},
 	{
-		Code: "lease_over", Is: worker.ErrLeaseOver, Severity: Alarm, NotReady: true,
+		Code: "lease_over", Is: worker.ErrLeaseOver, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "the lease is over: nothing is issued until ZooKeeper answers",
 		Action:   "Bring ZooKeeper back; issuing resumes by itself. If it has lost data, see registry_forgot.",
 		Answer:   "ceiling_reached", Message: "ZooKeeper has taken no report for the whole lease; IDs resume once it answers", RetryAfter: 30, Worker: notIssuing,
 	},
 	// The four that follow keep a displaced daemon from beginning a new life, or one from starting.
 	{
-		Code: "clock_refused", Is: worker.ErrClockRefused, Severity: Alarm, NotReady: true,
+		Code: "clock_refused", Is: worker.ErrClockRefused, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "the clock is refused: the daemon gets no worker ID until it is right",
 		Action:   "Fix the clock, or wait until it has caught up. Never delete the record: IDs would repeat.",
 		Answer:   "clock_refused", RetryAfter: 10, Exit: ExitClock,
 	},
 	{
-		Code: "identity_held", Is: worker.ErrHeld, Severity: Alarm, NotReady: true,
+		Code: "identity_held", Is: worker.ErrHeld, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "another process has this daemon's worker ID",
 		Action:   "Two ZooKeepers have one cluster's data: find that of the peer that the error names. Stop one of the two daemons, and give it an empty --data-dir.",
 		Answer:   "identity_held", RetryAfter: 10, Exit: ExitHeld,
 	},
 	{
-		Code: "workers_exhausted", Is: worker.ErrExhausted, Severity: Alarm, NotReady: true,
+		Code: "workers_exhausted", Is: worker.ErrExhausted, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "no worker ID is left",
 		Action:   "leafd worker list shows the holders. leafd worker release --force frees the worker ID of a host that is gone for good.",
 		Answer:   "workers_exhausted", RetryAfter: 30, Exit: ExitExhausted,
@@ -94,7 +94,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Answer:   "workers_closed", RetryAfter: 30,
 	},
 	{
-		Code: "worker_fenced", Is: worker.ErrFenced, Severity: Alarm, NotReady: true,
+		Code: "worker_fenced", Is: worker.ErrFenced, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "fenced: nothing is issued until a new life of the daemon begins",
 		Action:   "Find the other process that the error names: two daemons may run on copies of one data directory.",
 		Answer:   "worker_fenced", Message: "this daemon was displaced: it has stopped issuing until it is sure of a worker ID again", RetryAfter: 3, Worker: fenced, Exit: ExitHeld,
@@ -102,7 +102,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 	{Is: worker.ErrLocked, Exit: ExitHeld},
 	{Is: worker.ErrForeign, Exit: ExitHeld},
 	{
-		Code: ClockBackwards, Is: snowflake.ErrClockBackwards, Severity: Alarm, NotReady: true,
+		Code: ClockBackwards, Is: snowflake.ErrClockBackwards, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "the clock is behind the last ID: snowflake IDs are refused",
 		Action:   "Nothing: issuing resumes by itself. Have NTP slew the clock instead of stepping it.",
 		Answer:   "clock_backwards", Message: "this machine's clock is behind the last ID; IDs resume when it has caught up", RetryAfter: 1, Worker: notIssuing,
@@ -113,7 +113,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Action:   "Have NTP slew the clock instead of stepping it.",
 	},
 	{
-		Code: "clock_jumped", Is: worker.ErrClockJumped, Severity: Alarm, NotReady: true,
+		Code: "clock_jumped", Is: worker.ErrClockJumped, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "the clock jumped ahead: snowflake IDs end at the ceiling recorded before",
 		Action:   "Fix the clock; issuing resumes by itself. If the clock is right now, restart leafd.",
 		Answer:   "ceiling_reached", RetryAfter: 3, Worker: notIssuing,
@@ -124,7 +124,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Action:   "Compare the clock with one that is right. If it is wrong, stop leafd, fix the clock and start again: that waits until the clock has caught up. If it is right, restart leafd.",
 	},
 	{
-		Code: ReportFailing, Is: snowflake.ErrCeilingReached, Severity: Alarm, NotReady: true, After: time.Second,
+		Code: ReportFailing, Is: snowflake.ErrCeilingReached, Severity: Alarm, Stops: Snowflake | Daemon, After: time.Second,
 		Headline: "the ceiling can't be recorded: no snowflake ID is issued",
 		Action:   freeDisk,
 		Answer:   "ceiling_reached", Message: "the ceiling could not be recorded ahead of the clock", RetryAfter: 3, Worker: notIssuing,
@@ -135,30 +135,36 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Action:   freeDisk,
 	},
 	{
-		Code: IssuingStalled, Is: snowflake.ErrTimeExhausted, Severity: Alarm, NotReady: true,
+		Code: "time_exhausted", Is: snowflake.ErrTimeExhausted, Severity: Alarm, Stops: Snowflake | Daemon,
+		Headline: "the clock is outside the times that the layout has: no snowflake ID is issued",
+		Action:   "Compare the clock with one that is right, and fix it. If it is right, the layout's times are used up: its IDs have ended for good. Go on with segment IDs, or with a new cluster whose layout and epoch have IDs above all of these.",
+		Answer:   "time_exhausted", Message: "this machine's clock is outside the times that the layout has", RetryAfter: 30, Worker: notIssuing,
+	},
+	{
+		Code: IssuingStalled, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "snowflake IDs are refused",
 		Action:   "The error says which.",
 		Answer:   "not_ready", RetryAfter: 3, Worker: notIssuing,
 	},
 	{
-		Code: "peers_disagree", Is: worker.ErrPeersDisagree, Severity: Alarm, NotReady: true,
+		Code: "peers_disagree", Is: worker.ErrPeersDisagree, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline: "most daemons have another time: not ready",
 		Action:   "Compare with leafd clock check, and fix the clock that is wrong.",
 		Answer:   "clock_offset", Message: "most daemons have another time than this machine's clock", RetryAfter: 10, Worker: notReady,
 	},
 	{
-		Code: "segment_mark", Is: segment.ErrMark, Severity: Alarm, NotReady: true,
+		Code: "segment_mark", Is: segment.ErrMark, Severity: Alarm, Stops: Segment | Daemon,
 		Headline: "the data directory takes no record of used ranges: no new range is used",
 		Action:   freeDisk,
 		Answer:   "segment_unavailable", RetryAfter: 3,
 	},
 	{
-		Code: SegmentStore, Is: segment.ErrReading, Severity: Note, NotReady: true,
+		Code: SegmentStore, Is: segment.ErrReading, Severity: Note, Stops: Segment | Daemon,
 		Headline: "the database is being asked for the first time",
 		Answer:   "segment_unavailable", RetryAfter: 1,
 	},
 	{
-		Code: SegmentStore, Is: segment.ErrUnavailable, Severity: Alarm, NotReady: true, After: time.Second,
+		Code: SegmentStore, Is: segment.ErrUnavailable, Severity: Alarm, Stops: Segment, After: time.Second,
 		Headline: "segment IDs can't be served yet",
 		Action:   "Bring back what the error names: the database, or ZooKeeper.",
 		Answer:   "segment_unavailable", Message: "no range of this tag is in memory and none could be fetched", RetryAfter: 1,

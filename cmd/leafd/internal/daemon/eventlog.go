@@ -153,7 +153,7 @@ func (l *life) conditions() (all []condition.Condition) {
 	ready := true
 	for _, t := range l.worker.Troubles() {
 		c := l.d.conditionOf(t.Is, "", t.Err)
-		ready = ready && !c.NotReady
+		ready = ready && !c.NotReady()
 		all = append(all, c)
 	}
 	err := l.ids.Check()

@@ -73,7 +73,7 @@ func (d *daemon) statusLine() string {
 	if len(all) > 0 {
 		worst := all[0]
 		line = "degraded: "
-		if worst.NotReady {
+		if !d.server.Ready() {
 			line = "NOT READY: "
 		}
 		line += worst.Headline

@@ -58,6 +58,9 @@ func (c Cluster) Prober() (*peerclock.Client, error) {
 	return peerclock.New(asked)
 }
 
+// Silent reports whether err is that of a daemon that gave no answer in time.
+func Silent(err error) bool { return errors.Is(err, peerclock.ErrUnreachable) }
+
 // rewordedError is an error in other words.
 type rewordedError struct {
 	err  error
