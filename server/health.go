@@ -25,10 +25,10 @@ type Readiness struct {
 // Condition is one thing that is wrong with this daemon.
 type Condition struct {
 	Code     string       `json:"code"`
-	Subject  string       `json:"subject,omitempty"` // what it is about: a tag, a disk; else the daemon
-	Severity string       `json:"severity"`          // note, warning or alarm
+	Subject  string       `json:"subject,omitempty"`   // what it is about: a tag, a disk; else the daemon
+	Severity string       `json:"severity"`            // note, warning or alarm
 	NotReady bool         `json:"not_ready,omitempty"` // for what was asked
-	Event    bool         `json:"event,omitempty"` // it is over; age_ms is since then
+	Event    bool         `json:"event,omitempty"`     // it is over; age_ms is since then
 	Message  string       `json:"message"`
 	Cause    string       `json:"cause,omitempty"` // why, as far as every reader may see it
 	Action   string       `json:"action,omitempty"`
