@@ -84,6 +84,11 @@ function offset(ms) {
   return (ms > 0 ? "+" : "") + span(ms);
 }
 
+// isOff reports whether a peer's clock is off: from this daemon's, or from what most peers say where that is the wrong one.
+function isOff(peer, clock) {
+  return Math.abs(peer.offset_ms - (clock.verdict === "disagree" ? clock.estimate_ms : 0)) >= clock.threshold_ms;
+}
+
 // aged writes an age in whole seconds, so that it doesn't flicker.
 function aged(ms) {
   return ms < 60000 ? Math.floor(ms / 1000) + " s" : span(ms);

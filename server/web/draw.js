@@ -83,7 +83,7 @@ function drawClocks(clock) {
   const holder = byId("clocks");
   const peers = clock.peers.filter((p) => p.offset_ms !== undefined);
   const silent = clock.peers.filter((p) => p.offset_ms === undefined);
-  const beyond = peers.filter((p) => Math.abs(p.offset_ms) >= clock.threshold_ms);
+  const beyond = peers.filter((p) => isOff(p, clock));
   const furthest = peers.reduce((m, p) => Math.max(m, Math.abs(p.offset_ms)), clock.threshold_ms);
   const reach = squash(furthest) * 1.12;
   const width = Math.max(240, holder.clientWidth);
@@ -109,7 +109,7 @@ function drawClocks(clock) {
     svg.append(makeSVG("line", { class: "estimate", x1: x(clock.estimate_ms), x2: x(clock.estimate_ms), y1: top + 2, y2: top + body - 2 }));
   }
   if (inRows) drawRows(svg, clock, x, { left, right, width, top, rowHeight, narrow });
-  else drawSwarm(svg, peers, clock.threshold_ms, x, { top, body, left, right, width, narrow });
+  else drawSwarm(svg, peers, clock, x, { top, body, left, right, width, narrow });
   svg.setAttribute("aria-label", clocksInWords(clock, peers, beyond, silent));
   holder.replaceChildren(svg);
 }
@@ -130,8 +130,8 @@ function drawTicks(svg, x, box) {
   }
 }
 
-function mark(peer, threshold, at, y, r) {
-  const out = Math.abs(peer.offset_ms) >= threshold;
+function mark(peer, clock, at, y, r) {
+  const out = isOff(peer, clock);
   const shape = out
     ? makeSVG("rect", { class: "outside", x: at - r, y: y - r, width: 2 * r, height: 2 * r, transform: `rotate(45 ${at} ${y})` })
     : makeSVG("circle", { class: "inside", cx: at, cy: y, r });
@@ -145,20 +145,20 @@ function drawRows(svg, clock, x, box) {
   clock.peers.forEach((peer, i) => {
     const y = box.top + 3 + (i + 0.5) * box.rowHeight + (box.narrow ? 8 : 0);
     const silent = peer.offset_ms === undefined;
-    const out = !silent && Math.abs(peer.offset_ms) >= clock.threshold_ms;
+    const out = isOff(peer, clock);
     const value = silent ? "no answer" : offset(peer.offset_ms);
     const name = clip(peer.node || peer.address, box.narrow ? 30 : 26);
     const beside = box.narrow ? y - 12 : y + 4;
     svg.append(makeSVG("line", { class: "stem", x1: box.left, x2: box.width - box.right, y1: y, y2: y }));
     svg.append(makeSVG("text", { class: "name", x: box.narrow ? box.left : 0, y: beside }, name));
     svg.append(makeSVG("text", { class: silent || out ? "out" : "", x: box.narrow ? box.width - box.right : box.width, y: beside, "text-anchor": "end" }, value));
-    if (!silent) svg.append(mark(peer, clock.threshold_ms, x(peer.offset_ms), y, 5));
+    if (!silent) svg.append(mark(peer, clock, x(peer.offset_ms), y, 5));
   });
 }
 
 // drawSwarm stacks the peers at their offsets, as bars where there are too many for dots.
 // Peers beyond the threshold have names where there is room.
-function drawSwarm(svg, peers, threshold, x, box) {
+function drawSwarm(svg, peers, clock, x, box) {
   const pile = 8, ground = box.top + box.body - 6, room = box.body - 14;
   const bins = new Map();
   for (const peer of peers) {
@@ -169,20 +169,20 @@ function drawSwarm(svg, peers, threshold, x, box) {
   const highest = Math.max(1, ...[...bins.values()].map((b) => b.length));
   const asBars = highest * pile > room;
   for (const [bin, list] of bins) {
-    const out = list.filter((p) => Math.abs(p.offset_ms) >= threshold), within = list.length - out.length;
+    const out = list.filter((p) => isOff(p, clock)), within = list.length - out.length;
     const height = asBars ? Math.max(2, within / highest * room) : within * pile;
     if (within && asBars) {
       const bar = makeSVG("rect", { class: "inside", x: bin * pile - 3.5, y: ground - height + 4, width: 7, height });
       bar.append(makeSVG("title", {}, `${within} peers, ${offset(list[0].offset_ms)} and so on`));
       svg.append(bar);
     }
-    if (!asBars) list.filter((p) => !out.includes(p)).forEach((p, i) => svg.append(mark(p, threshold, bin * pile, ground - i * pile, 3.4)));
+    if (!asBars) list.filter((p) => !out.includes(p)).forEach((p, i) => svg.append(mark(p, clock, bin * pile, ground - i * pile, 3.4)));
     const pitch = Math.min(11, room / Math.max(1, out.length));
-    out.forEach((p, i) => svg.append(mark(p, threshold, bin * pile, ground - (within ? height : 0) - i * pitch, 4)));
+    out.forEach((p, i) => svg.append(mark(p, clock, bin * pile, ground - (within ? height : 0) - i * pitch, 4)));
   }
   let named = 0;
   for (const peer of peers) {
-    if (box.narrow || Math.abs(peer.offset_ms) < threshold || named >= 5) continue;
+    if (box.narrow || !isOff(peer, clock) || named >= 5) continue;
     const right = peer.offset_ms > 0;
     svg.append(makeSVG("text", { class: "out", x: right ? box.width - box.right : box.left, y: box.top + 14 + 15 * named++, "text-anchor": right ? "end" : "start" },
       clip(peer.node || peer.address, 26) + " " + offset(peer.offset_ms)));

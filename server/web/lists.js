@@ -35,7 +35,7 @@ function workerState(w, o, seen) {
   const self = o.worker && w.worker_id === o.worker.worker_id && w.node === o.worker.node;
   if (self) return pill(o.worker.state === "live" ? "ok" : "bad", "this daemon: " + words(o.worker.state));
   if (w.state === "live") {
-    if (w.offset_ms !== undefined && o.clock && Math.abs(w.offset_ms) >= o.clock.threshold_ms) return pill("bad", "live, clock off");
+    if (o.clock && isOff(w, o.clock)) return pill("bad", "live, clock off");
     return pill("ok", "live");
   }
   if (w.state === "not_live") return pill(w.free_from <= seen ? "" : "warn", w.age_ms === undefined ? "not live" : "not live for " + span(Math.max(0, w.age_ms)));
@@ -85,7 +85,6 @@ function showWorkers(o) {
   if (v.left_out) note += ` ${count(v.left_out)} are left out here.`;
   if (words.length) note += ` ${count(match.length)} match the filter.`;
   put(byId("workers-note"), note);
-  const threshold = o.clock ? o.clock.threshold_ms : Infinity;
   const kinds = ["n", "", "", "n", "n", "n dim", "n", "wide"];
   kinds.header = 1;
   fill(byId("workers"), workersPager.cut(match), kinds, (row, cells, { w, state }) => {
@@ -97,7 +96,7 @@ function showWorkers(o) {
     put(cells[3], w.timestamp ? ago(Math.max(0, w.age_ms)) : "never");
     const known = w.offset_ms !== undefined;
     put(cells[4], known ? offset(w.offset_ms) : w.offset_error || "–");
-    setClass(cells[4], known && Math.abs(w.offset_ms) >= threshold ? "n off" : "n");
+    setClass(cells[4], o.clock && isOff(w, o.clock) ? "n off" : "n");
     put(cells[5], w.ceiling ? offset(w.ceiling - seen) : "–");
     put(cells[6], self && o.worker.state === "live" ? "–" : free(self && o.worker.limit ? { free_from: o.worker.limit } : w, seen));
     putAddress(cells[7], w.address || "", pageAt(w.address || "", o));

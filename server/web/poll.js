@@ -53,7 +53,7 @@ function drawPictures(o) {
     const late = o.time - o.clock.checked > 25000; // they are asked every 10 s, with jitter
     clocks.classList.toggle("stale", late);
     let note = `${late ? `As of ${timeOf(o.clock.checked)}` : `Asked ${ago(Math.max(0, o.time - o.clock.checked))}`}. The scale is logarithmic; right of the middle a peer's clock is ahead.`;
-    const beyond = o.clock.peers.filter((p) => Math.abs(p.offset_ms) >= o.clock.threshold_ms);
+    const beyond = o.clock.peers.filter((p) => isOff(p, o.clock));
     if (beyond.length) note += ` Beyond ${span(o.clock.threshold_ms)}: ` + beyond.slice(0, 5).map((p) => `${p.node || p.address} ${offset(p.offset_ms)}`).join(", ") + (beyond.length > 5 ? ` and ${count(beyond.length - 5)} more.` : ".");
     if (o.clock.left_out) note += ` ${count(o.clock.left_out)} peers are left out.`;
     put(byId("clocks-note"), note);
