@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -82,7 +81,7 @@ const javaDecodeError = `{"errorMsg":"snowflake Id反解析发生异常!"}`
 
 // decodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does.
 func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
-	d, layout, err := s.decoded(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
+	d, layout, err := s.decoded(string(ctx.QueryArgs().Peek("snowflakeId")))
 	if err != nil && answerTo(err).code == errBadID.code {
 		noStore(&ctx.Response, contentJSON)
 		ctx.SetBodyString(javaDecodeError)

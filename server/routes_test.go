@@ -64,7 +64,7 @@ func TestDecode(t *testing.T) {
 	require.JSONEq(t, `{"timestamp":"1577182350000(2019-12-24 18:12:30.000)","sequenceId":"42","workerId":"1023"}`, a.body)
 	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
 
-	for _, bad := range []string{"x", "-1", "+1", "1.5", "9223372036854775808", "%20", "1x"} {
+	for _, bad := range []string{"x", "-1", "+1", "1.5", "9223372036854775808", "%20", "%201", "1x"} {
 		r.get("/api/snowflake/decode/"+bad).requireError(t, 400, "bad_id")
 		a := r.get("/decodeSnowflakeId?snowflakeId=" + strings.ReplaceAll(bad, "+", "%2B"))
 		require.Equal(t, 200, a.status, "as the Java Leaf")

@@ -66,6 +66,21 @@ type site struct {
 	retired map[int64]bool // mu protects; worker IDs of Java Leafs that the operator released
 }
 
+// sharedSite is a site with a table, for which rows is executed.
+func sharedSite(t *testing.T, rows string) *site {
+	t.Helper()
+	server, mariadb := zookeepertest.Shared(t), mariadbtest.Shared(t)
+	database := mariadb.NewDatabase(t)
+	_, err := mariadb.DB(t, database).ExecContext(t.Context(), "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1', "+
+		"step int(11) NOT NULL, description varchar(256) DEFAULT NULL, "+
+		"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB; "+rows)
+	require.NoError(t, err)
+	return &site{
+		t: t, leafd: proctest.Leafd(t), servers: server.Addr(), name: "com.example." + database, conn: server.Conn(t), dsn: mariadb.DSN(database),
+		jdbc: "jdbc:mysql://" + mariadb.Addr() + "/" + database + "?useSSL=false",
+	}
+}
+
 func (s *site) forever() string { return "/snowflake/" + s.name + "/forever" }
 
 // settings are what docs/MIGRATION.md has exported, as flags.
@@ -328,18 +343,8 @@ func (l *load) end() loadtest.Counts {
 // clients are turned over, the Java Leafs stop; and the way back. No ID comes twice, and no entry
 // of a Java Leaf's is written but by itself.
 func TestMigration(t *testing.T) {
-	server, mariadb := zookeepertest.Shared(t), mariadbtest.Shared(t)
-	database := mariadb.NewDatabase(t)
-	_, err := mariadb.DB(t, database).ExecContext(t.Context(), "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1', "+
-		"step int(11) NOT NULL, description varchar(256) DEFAULT NULL, "+
-		"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB; "+
-		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 1000)")
-	require.NoError(t, err)
-	s := &site{
-		t: t, leafd: proctest.Leafd(t), servers: server.Addr(), name: "com.example.leaf", conn: server.Conn(t), dsn: mariadb.DSN(database),
-		jdbc:     "jdbc:mysql://" + mariadb.Addr() + "/" + database + "?useSSL=false",
-		journals: map[loadtest.Mode]*unique.Journal{}, rate: 500,
-	}
+	s := sharedSite(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 1000)")
+	s.journals, s.rate = map[loadtest.Mode]*unique.Journal{}, 500
 	var hosts []*host // Java Leafs, then leafds
 	for range 5 {
 		hosts = append(hosts, s.host())

@@ -273,7 +273,7 @@ func TestTogether(t *testing.T) {
 		}
 	}
 	t.Log(s.ok("worker", "list"))
-	s.noneTwice(1000)
+	s.noneTwice(int64(n)) // one started late has few
 
 	server.Stop(t)
 	transactions, err := history(logs)
