@@ -37,8 +37,8 @@ TEST_TMPDIR   ?= $(shell scripts/tmpdir.sh)
 # Without the profile, with which all that leafd links is compiled once more; without vet, which lint runs over all of it.
 TEST_FLAGS    := -count=1 -pgo=off -vet=off -parallel=$(TEST_PARALLEL)
 RACE_TIMEOUT  ?= 25m
-CLIENT        := github.com/leafd/leafd/client# a module of its own
-RACE_PACKAGES ?= ./... $(CLIENT)
+MODULES       := client test/bench test/goclient# beside the main one
+RACE_PACKAGES ?= ./...
 # Without the race detector alone: the tests that take minutes, and every damage of a record (26 s in one goroutine).
 RACE_SKIP     ?= $(LONG_TESTS)|TestEveryChangeIsFoundOut
 FUZZTIME      ?= 10s
@@ -107,8 +107,8 @@ deps-spec: ## install what the model is checked with and the machine lacks (spin
 
 .PHONY: test
 test: deps ## the tests, on servers of their own, but for those that take minutes
-	cd test/bench && go test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) ./...
-	TMPDIR=$(TEST_TMPDIR) go test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./... $(CLIENT)
+	for module in $(MODULES); do TMPDIR=$(TEST_TMPDIR) go -C $$module test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) ./...; done
+	TMPDIR=$(TEST_TMPDIR) go test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./...
 
 .PHONY: test-all
 test-all: deps-long test ## all tests
@@ -138,20 +138,21 @@ test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a
 	LEAFDTEST_MIGRATION=$(CURDIR)/bin/migration LEAFDTEST_LEAF=$(if $(LEAF_JAR),$(CURDIR)/bin/migration/leaf) LEAFDTEST_SEED=$(MIGRATION_SEED) LEAFDTEST_ROUNDS=$(MIGRATION_ROUNDS) \
 	  TMPDIR=$(CURDIR)/bin/migration/tmp go test -tags migration -count=1 -v -timeout=$(TEST_TIMEOUT) $(if $(LEAF_JAR),,-skip '^TestRequests$$') ./test/migration
 
-.PHONY: race
+.PHONY: race race-client
 race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... and RACE_RUN=TestGuard for some
 	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race $(TEST_FLAGS) -timeout=$(RACE_TIMEOUT) -run='$(RACE_RUN)' -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
+race-client: deps-race ## those of the Go client under the race detector
+	for module in client test/goclient; do TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go -C $$module test -race $(TEST_FLAGS) -timeout=$(RACE_TIMEOUT) ./...; done
 
 .PHONY: lint
 lint: ## go vet, golangci-lint with gofumpt
 	go vet -tags=long ./...
-	cd test/bench && go vet ./...
-	cd client && go vet ./...
-	linter=$$(scripts/golangci-lint.sh) && "$$linter" run ./... && cd test/bench && "$$linter" run ./... && cd ../../client && "$$linter" run ./...
+	for module in $(MODULES); do go -C $$module vet ./...; done
+	linter=$$(scripts/golangci-lint.sh); for module in . $(MODULES); do (cd $$module && "$$linter" run ./...); done
 
 .PHONY: fmt
 fmt: ## rewrite the sources as the linter wants them formatted
-	linter=$$(scripts/golangci-lint.sh) && "$$linter" fmt && cd test/bench && "$$linter" fmt && cd ../../client && "$$linter" fmt
+	linter=$$(scripts/golangci-lint.sh); for module in . $(MODULES); do (cd $$module && "$$linter" fmt); done
 
 .PHONY: prove prove-results
 prove: ## prove spec/'s rules of worker IDs, slices and segments with z3 (Python's package), each rule taken out once, 2 minutes

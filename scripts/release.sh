@@ -9,7 +9,8 @@
 #   release.sh VERSION check
 #
 # makes it twice, each in a clone of its own, the second time with nothing compiled
-# before, and compares.
+# before, and compares; then `go install` and a program that imports the client get the
+# modules by tags of VERSION.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -27,9 +28,12 @@ changes=$("${git[@]}" status --porcelain)
 if [[ -n "$changes" ]]; then
   fail "the work tree has changes, which no commit would tell of:"$'\n'"$changes"
 fi
-if tagged=$("${git[@]}" rev-parse -q --verify "refs/tags/$version^{commit}") && [[ "$tagged" != "$commit" ]]; then
-  fail "the tag $version is of another commit: $tagged, and this is $commit"
-fi
+tags=("$version" "client/$version") # of the two modules
+for tag in "${tags[@]}"; do
+  if tagged=$("${git[@]}" rev-parse -q --verify "refs/tags/$tag^{commit}") && [[ "$tagged" != "$commit" ]]; then
+    fail "the tag $tag is of another commit: $tagged, and this is $commit"
+  fi
+done
 
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
@@ -43,6 +47,22 @@ if [[ "${2-}" == check ]]; then
   done
   diff "$made"/{first,second}/dist/"$version"/SHA256SUMS || fail "two runs made different files"
   echo "release: two runs made the same files"
+
+  for tag in "${tags[@]}"; do "${git[@]}" -C "$made/first" tag -f "$tag" "$commit" >/dev/null; done
+  module=github.com/leafd/leafd
+  export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$made/first.insteadOf GIT_CONFIG_VALUE_0=https://$module
+  # All other modules are those that the runs were built with.
+  GOPROXY=file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)
+  export GOPROXY GONOPROXY=$module GOSUMDB=off GOMODCACHE=$made/modules GOFLAGS=-modcacherw GOBIN=$made/bin GOWORK=off CGO_ENABLED=0
+  mkdir "$made/program"
+  cd "$made/program"
+  go install -trimpath "$module/cmd/leafd@$version"
+  "$made/bin/leafd" version | grep -w "$version" || fail "go install made another version"
+  go mod init example.org/program
+  go get "$module/client@$version"
+  printf 'package main\n\nimport _ "%s/client"\n\nfunc main() {}\n' "$module" >main.go
+  go build -trimpath -o program .
+  echo "release: go install and go get take the modules by their tags"
   exit 0
 fi
 

@@ -1,5 +1,5 @@
-// Package goclient has the tests of package client that run daemons: client is a module of its
-// own, which needs nothing of this one.
+// Package goclient has the tests of package client that run daemons. It is a module of its own, since its
+// go.mod replaces what it tests: `go install` and the programs that import client take no such module.
 package goclient
 
 import (
@@ -39,23 +39,33 @@ type leafd struct {
 // startLeafd runs a daemon until the test ends, and returns once it is ready.
 func startLeafd(t testing.TB, args ...string) *leafd {
 	t.Helper()
+	d := launchLeafd(t, args...)
+	d.awaitReady()
+	return d
+}
+
+// launchLeafd runs a daemon until the test ends.
+func launchLeafd(t testing.TB, args ...string) *leafd {
+	t.Helper()
 	address, err := proctest.FreeAddress()
 	require.NoError(t, err)
 	command := append([]string{proctest.Leafd(t), "serve", "--listen", address, "--data-dir", t.TempDir()}, args...)
 	d := &leafd{t: t, cfg: proctest.Config{Command: command, Address: address}}
-	d.start()
+	d.launch()
 	t.Cleanup(func() { require.NoError(t, d.Stop(proctest.Patience)) })
 	return d
 }
 
-func (d *leafd) start() {
+func (d *leafd) launch() {
 	d.t.Helper()
 	var err error
 	d.Daemon, err = proctest.StartDaemon(d.cfg)
 	require.NoError(d.t, err)
-	ctx, cancel := context.WithTimeout(d.t.Context(), proctest.Patience)
-	defer cancel()
-	require.NoError(d.t, d.AwaitReady(ctx))
+}
+
+func (d *leafd) awaitReady() {
+	d.t.Helper()
+	require.NoError(d.t, d.AwaitReady(within(d.t)))
 }
 
 // collector takes IDs from sources in several goroutines until it is stopped.
@@ -143,7 +153,8 @@ func TestKilledDaemons(t *testing.T) {
 	for _, d := range daemons {
 		require.NoError(t, d.End(syscall.SIGKILL))
 		load.more(5000)
-		d.start()
+		d.launch()
+		d.awaitReady()
 		load.more(5000)
 	}
 	require.NoError(t, daemons[0].Pause())

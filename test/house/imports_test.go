@@ -146,6 +146,15 @@ func misplacedImports(t *testing.T, tree fs.FS) []string {
 	return found
 }
 
+// `go install` refuses a module that replaces others, and programs that import client would get what it replaces.
+func TestNothingIsReplaced(t *testing.T) {
+	for _, file := range []string{"../../go.mod", "../../client/go.mod"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotRegexp(t, `(?m)^\s*(replace|exclude)\b`, string(text), file)
+	}
+}
+
 func isRig(folder string) bool {
 	below, ok := strings.CutPrefix(folder, "test/")
 	return ok && !strings.HasSuffix(below, "test")

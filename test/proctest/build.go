@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -30,8 +31,16 @@ func buildLeafd() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "leafd")
+	// Tests of another module need not know what leafd is built with.
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/leafd/leafd").CombinedOutput()
+	root := strings.TrimSpace(string(out))
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("%w\n%s", err, out), os.RemoveAll(dir))
+	}
 	// Without the profile, with which a build takes a minute more, and without symbols, as tests are linked.
-	out, err := exec.Command("go", "build", "-pgo=off", "-ldflags=-s -w", "-o", path, "github.com/leafd/leafd/cmd/leafd").CombinedOutput()
+	cmd := exec.Command("go", "build", "-pgo=off", "-ldflags=-s -w", "-o", path, "./cmd/leafd")
+	cmd.Dir = root
+	out, err = cmd.CombinedOutput()
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("%w\n%s", err, out), os.RemoveAll(dir))
 	}
