@@ -57,6 +57,9 @@ type Config struct {
 	// Jitter: a millisecond's first sequence is random in 0..Jitter-1.
 	// 0 and 1 turn it off.
 	Jitter int
+	// Ahead is how far the times of IDs may be ahead of the clock, in whole milliseconds: 0 to
+	// a third of what the Fence keeps its ceiling ahead. After Baidu's UidGenerator, which has no bound.
+	Ahead time.Duration
 }
 
 // Generator issues the IDs of one worker. It keeps, for any number of callers:
@@ -66,6 +69,8 @@ type Config struct {
 //	    so no two IDs are equal, regardless of what the clock does.
 //	floor-to-ceiling  an ID's time t satisfies Floor <= t < Fence.Ceiling() as loaded before
 //	    that compare-and-swap: so none equals one of an earlier or later life.
+//	-  an ID's time is at most Ahead beyond the clock: up to there a used-up millisecond is followed
+//	    by the next one at once, and IDs go on above the last one when the clock is set back.
 //	-  before the first ID of a millisecond the wall clock itself was read; the
 //	    monotonic clock only tells that the millisecond isn't over. So a step
 //	    of the wall clock is seen within a millisecond under load.
@@ -88,6 +93,7 @@ type Generator struct {
 	seqBits  uint8       // immutable
 	seqMask  uint64      // immutable
 	timeBits uint8       // immutable: the shift of the time in an ID
+	ahead    int64       // immutable: Config.Ahead in ms
 
 	_        [64]byte
 	state    atomic.Uint64 // last issued: ms since the layout's epoch << seqBits | sequence
@@ -130,6 +136,9 @@ func New(cfg Config) (*Generator, error) {
 	if cfg.Jitter < 0 || int64(cfg.Jitter) > l.MaxSequence()+1 {
 		return nil, fmt.Errorf("%w %s: sequence jitter %d is outside 0..%d", ErrBadLayout, l, cfg.Jitter, l.MaxSequence()+1)
 	}
+	if cfg.Ahead < 0 {
+		return nil, fmt.Errorf("Config.Ahead is %s: want 0s or more", cfg.Ahead)
+	}
 	if err := l.checkTime(cfg.Clock.Read().Wall()); err != nil {
 		return nil, fmt.Errorf("this machine's clock: %w", err)
 	}
@@ -146,6 +155,7 @@ func New(cfg Config) (*Generator, error) {
 		seqBits:  l.SequenceBits,
 		seqMask:  uint64(l.MaxSequence()), //nolint:gosec // positive
 		timeBits: l.timeShift(),
+		ahead:    cfg.Ahead.Milliseconds(),
 		turn:     make(chan struct{}, 1),
 	}
 	// The last millisecond below the floor counts as used up (floor-to-ceiling).
@@ -172,17 +182,15 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 // returns up to most IDs, 1 at least: first and those that follow it; n is how
 // many.
 func (g *Generator) NextAt(ctx context.Context, mono time.Duration, most int) (first int64, n int, err error) {
-	if now := g.elapsed(mono); g.below(now) { // floor-to-ceiling
-		for {
-			state := g.state.Load()
-			left := g.seqMask - state&g.seqMask
-			if int64(state>>g.seqBits) != now || left == 0 { //nolint:gosec // below 2^60
-				break // another millisecond: the wall clock is read first
-			}
-			take := min(left, uint64(most))                //nolint:gosec // most > 0
-			if g.state.CompareAndSwap(state, state+take) { // time-only-grows
-				return g.id(now, state&g.seqMask+1), int(take), nil //nolint:gosec // at most most
-			}
+	for now := g.elapsed(mono); ; {
+		state := g.state.Load()
+		left, last := g.seqMask-state&g.seqMask, int64(state>>g.seqBits)     //nolint:gosec // below 2^60
+		if last < now || last > now+g.ahead || left == 0 || !g.below(last) { // floor-to-ceiling
+			break // another millisecond: the wall clock is read first
+		}
+		take := min(left, uint64(most))                //nolint:gosec // most > 0
+		if g.state.CompareAndSwap(state, state+take) { // time-only-grows
+			return g.id(last, state&g.seqMask+1), int(take), nil //nolint:gosec // at most most
 		}
 	}
 	r, err := g.reserve(ctx, 1)
@@ -240,7 +248,7 @@ func (g *Generator) Check() error {
 	}
 	now, last := g.look(), int64(state>>g.seqBits) //nolint:gosec // below 2^60
 	switch {
-	case last-now > MaxBackwardWait.Milliseconds():
+	case last-now > g.ahead+MaxBackwardWait.Milliseconds():
 		return g.backwards(last, now)
 	case now > ones(g.layout.TimeBits):
 		return g.layout.checkTime(g.layout.Epoch + clock.Millis(now))
@@ -289,7 +297,7 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 		if now != last || seq >= end {
 			now = g.look()
 		}
-		if now < last {
+		if now+g.ahead < last {
 			leave() // the others are no better off, but each may be refused at once
 			if err := g.awaitClock(ctx, last, now, waitedBackwards); err != nil {
 				return reservation{}, err
@@ -297,7 +305,11 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 			waitedBackwards = true
 			continue
 		}
-		if now == last && seq >= end {
+		at := max(now, last) // the millisecond to issue in
+		if at == last && seq >= end && last < now+g.ahead {
+			at++
+		}
+		if at == last && seq >= end {
 			if !queued {
 				if err := g.queue(ctx); err != nil {
 					return reservation{}, err
@@ -305,33 +317,33 @@ func (g *Generator) reserve(ctx context.Context, want uint64) (reservation, erro
 				queued = true
 				continue // it may have begun since
 			}
-			begins := time.Duration((last+1)*int64(time.Millisecond) - g.offsetNS.Load())
+			begins := time.Duration((last+1-g.ahead)*int64(time.Millisecond) - g.offsetNS.Load())
 			if err := g.clk.Sleep(ctx, min(begins-g.clk.Mono(), time.Millisecond)); err != nil {
 				g.counts.givenUp.Add(1)
 				return reservation{}, err
 			}
 			continue
 		}
-		if now > ones(g.layout.TimeBits) {
+		if at > ones(g.layout.TimeBits) {
 			g.counts.exhausted.Add(1)
-			return reservation{}, g.layout.checkTime(g.layout.Epoch + clock.Millis(now))
+			return reservation{}, g.layout.checkTime(g.layout.Epoch + clock.Millis(at))
 		}
-		if !g.below(now) { // floor-to-ceiling
+		if !g.below(at) { // floor-to-ceiling
 			leave() // all wait for the same report
 			g.counts.ceilingWaits.Add(1)
-			if err := g.fence.Await(ctx, g.layout.Epoch+clock.Millis(now)); err != nil {
+			if err := g.fence.Await(ctx, g.layout.Epoch+clock.Millis(at)); err != nil {
 				g.countFenced(ctx)
 				return reservation{}, err
 			}
 			continue
 		}
 		first := seq + 1
-		if now > last {
-			first = min(g.firstSequence(now == last+1 && seq >= end), end)
+		if at > last {
+			first = min(g.firstSequence(at == last+1 && seq >= end), end)
 		}
 		n := min(want, end+1-first)
-		if g.state.CompareAndSwap(state, g.word(now, first+n-1)) { // time-only-grows
-			return reservation{time: now, first: first, n: int(n)}, nil //nolint:gosec // at most want
+		if g.state.CompareAndSwap(state, g.word(at, first+n-1)) { // time-only-grows
+			return reservation{time: at, first: first, n: int(n)}, nil //nolint:gosec // at most want
 		}
 	}
 }
@@ -390,7 +402,7 @@ func (g *Generator) id(since int64, seq uint64) int64 {
 
 // awaitClock waits for a clock that is a little behind the last ID, once.
 func (g *Generator) awaitClock(ctx context.Context, last, now int64, waited bool) error {
-	offset := time.Duration(last-now) * time.Millisecond
+	offset := time.Duration(last-now-g.ahead) * time.Millisecond
 	if offset > MaxBackwardWait || waited {
 		g.counts.backwards.Add(1)
 		return g.backwards(last, now)

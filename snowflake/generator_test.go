@@ -37,9 +37,7 @@ func next(t *testing.T, g *snowflake.Generator) snowflake.Parts {
 	t.Helper()
 	id, err := g.Next(t.Context())
 	require.NoError(t, err)
-	parts, err := snowflake.DefaultLayout().Decode(id)
-	require.NoError(t, err)
-	return parts
+	return decode(t, id)
 }
 
 // A range ends where batches' part of its millisecond does, and another one begins
@@ -268,6 +266,63 @@ func TestRollback(t *testing.T) {
 			require.Equal(t, snowflake.Parts{Time: before.Time, Worker: 7, Sequence: before.Sequence + 1}, next(t, g))
 		})
 	}
+}
+
+// With Ahead, times go on above the last one up to there: when a millisecond is used up, and when the clock is set
+// back. Beyond it all is as without.
+func TestAheadOfTheClock(t *testing.T) {
+	const ahead = 10 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.NewBubble(noon)
+		now := clock.MillisOf(noon)
+		g := newGenerator(t, clk, func(c *snowflake.Config) { c.Ahead = ahead })
+		before := int64(-1)
+		for range 11 * 4096 {
+			id, err := g.Next(t.Context())
+			require.NoError(t, err)
+			require.Greater(t, id, before)
+			before = id
+		}
+		require.Equal(t, noon, clk.Read().Wall().Time(), "nothing was waited for")
+		require.Equal(t, snowflake.Parts{Time: now.Add(ahead), Worker: 7, Sequence: 4095}, decode(t, before))
+		require.Equal(t, now.Add(ahead+time.Millisecond), next(t, g).Time)
+		require.Equal(t, now.Add(time.Millisecond), clk.Read().Wall(), "used up there, the next millisecond is waited for")
+		require.NoError(t, g.NextN(t.Context(), make([]int64, 5000)))
+
+		time.Sleep(time.Second)
+		last := next(t, g)
+		time.Sleep(time.Millisecond)
+		start := clk.Mono()
+		clk.Step(-ahead - time.Millisecond)
+		require.NoError(t, g.Check())
+		require.Equal(t, snowflake.Parts{Time: last.Time, Worker: 7, Sequence: last.Sequence + 1}, next(t, g), "set back")
+		require.Equal(t, start, clk.Mono())
+		clk.Step(-3 * time.Millisecond)
+		time.Sleep(time.Millisecond)
+		require.NoError(t, g.Check())
+		require.Equal(t, last.Time, next(t, g).Time, "a little beyond: waited out")
+		clk.Step(-ahead)
+		time.Sleep(time.Millisecond)
+		require.ErrorIs(t, g.Check(), snowflake.ErrClockBackwards)
+		_, err := g.Next(t.Context())
+		require.ErrorIs(t, err, snowflake.ErrClockBackwards)
+	})
+	synctest.Test(t, func(t *testing.T) { // floor-to-ceiling
+		now := clock.MillisOf(noon)
+		g := newGenerator(t, clocktest.NewBubble(noon), func(c *snowflake.Config) { c.Ahead, c.Fence = ahead, newFixedFence(now+3) })
+		for range 3 * 4096 {
+			require.Less(t, next(t, g).Time, now+3)
+		}
+		_, err := g.Next(t.Context())
+		require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+	})
+}
+
+func decode(t *testing.T, id int64) snowflake.Parts {
+	t.Helper()
+	parts, err := snowflake.DefaultLayout().Decode(id)
+	require.NoError(t, err)
+	return parts
 }
 
 // A clock that is still behind after the wait refuses instead of waiting on.

@@ -98,11 +98,17 @@ func TestUniqueUnderContention(t *testing.T) {
 // The clock is stepped both ways under load: some calls are refused, no ID
 // repeats, none lies at or above the ceiling, and issuing comes back.
 func TestUniqueWhileTheClockSteps(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 20 * time.Millisecond} {
+		t.Run(ahead.String(), func(t *testing.T) { uniqueWhileTheClockSteps(t, ahead) })
+	}
+}
+
+func uniqueWhileTheClockSteps(t *testing.T, ahead time.Duration) {
 	clk, err := clocktest.OpenSkewed(t.TempDir() + "/skew")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, clk.Close()) }()
 	fence := newFixedFence(clk.Read().Wall() + 60_000)
-	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Fence, c.Jitter = fence, 100 })
+	g := newGenerator(t, clk, func(c *snowflake.Config) { c.Fence, c.Jitter, c.Ahead = fence, 100, ahead })
 	ctx, cancel := context.WithCancel(t.Context())
 	const callers = 8
 	got := make([][]int64, callers)
@@ -127,9 +133,9 @@ func TestUniqueWhileTheClockSteps(t *testing.T) {
 	}
 	clk.Set(0)
 	require.Eventually(t, func() bool { return g.Check() == nil }, 10*time.Second, time.Millisecond)
-	ceiling := clk.Read().Wall() + 20
+	ceiling := clk.Read().Wall().Add(ahead) + 20
 	fence.ceiling.Store(int64(ceiling))
-	ceiling = max(ceiling, clk.Read().Wall()+1) // where we were kept waiting in between, IDs had come until then
+	ceiling = max(ceiling, clk.Read().Wall().Add(ahead)+1) // where we were kept waiting in between, IDs had come until then
 	// IDs above the new ceiling were issued under the old one if the clock was
 	// ahead; Set(0) and Check came after that, so that there are none.
 	require.Eventually(t, func() bool { return errors.Is(g.Check(), snowflake.ErrCeilingReached) }, 10*time.Second, time.Millisecond)

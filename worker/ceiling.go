@@ -75,6 +75,7 @@ type Worker struct {
 	// As Watch saw them.
 	stalled               atomic.Bool   // the generator can't issue
 	stepsAhead, stepsBack atomic.Uint64 // of the wall clock
+	setBack               atomic.Int64  // the time from which the clock was set back last; 0: it wasn't
 
 	notifyMu sync.Mutex // one Notify at a time
 }

@@ -49,6 +49,9 @@ type Config struct {
 	// MaxForwardStep is how far the wall clock may be ahead of what the monotonic and
 	// boot-time clocks allow between two reports. DefaultMaxForwardStep if 0.
 	MaxForwardStep time.Duration
+	// MaxAhead is how far behind the last time recorded a start's clock may be for it to wait, and how far the generator's IDs
+	// may be ahead of the clock (snowflake.Config.Ahead): a third of CeilingLead at most. 0: the start is refused.
+	MaxAhead time.Duration
 	// MaxWait bounds the wait for the registry at the start (a new worker ID settles once
 	// beyond it), and that for a recorded ceiling.
 	MaxWait      time.Duration

@@ -76,6 +76,7 @@ func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 			w.stepsAhead.Add(1)
 		case by < 0:
 			w.stepsBack.Add(1)
+			w.setBack.Store(max(w.setBack.Load(), int64(w.cfg.Clock.Read().Wall().Add(-by))))
 		}
 		err := issuer.Check()
 		now := issuer.Refused()

@@ -70,7 +70,7 @@ func (w *Worker) start(ctx context.Context) error {
 		return fmt.Errorf("%w: it says %s, and layout %s has times from %s to %s. Fix the clock (NTP); if it is right, this layout and epoch can't be used",
 			ErrClockRefused, now, w.cfg.Layout, w.cfg.Epoch, w.cfg.LayoutEnd)
 	}
-	unusable, err := w.load()
+	unusable, err := w.load(ctx)
 	switch {
 	case err != nil:
 	case w.cfg.Registry == nil:
@@ -101,7 +101,7 @@ func (w *Worker) fresh() Record {
 
 // load reads the local record (restored-record), and has the holder begin with it. unusable is why it is
 // not to be gone by, where there is one: it is set aside.
-func (w *Worker) load() (unusable, err error) {
+func (w *Worker) load(ctx context.Context) (unusable, err error) {
 	me := &w.holder.rec
 	*me = w.fresh()
 	r, err := w.cfg.Cache.Load()
@@ -127,7 +127,7 @@ func (w *Worker) load() (unusable, err error) {
 			return nil, err
 		}
 	}
-	if err := w.checkClock(r); err != nil {
+	if err := w.checkClock(ctx, r); err != nil {
 		return nil, err
 	}
 	if r.MaybeStale { // restored-record
@@ -265,7 +265,7 @@ func (w *Worker) judged(ctx context.Context) (clock.Millis, error) {
 // guards are those of the clock: the time recorded, the peers', and the ceiling.
 func (w *Worker) guards(ctx context.Context) error {
 	r := &w.holder.rec
-	if err := w.checkClock(*r); err != nil {
+	if err := w.checkClock(ctx, *r); err != nil {
 		return err
 	}
 	if w.remoteErr == nil && w.cfg.Prober != nil {
@@ -330,22 +330,30 @@ func (w *Worker) begin(ctx context.Context) error {
 	return nil
 }
 
-// checkClock refuses a clock behind the one recorded.
-func (w *Worker) checkClock(r Record) error {
-	now := w.cfg.Clock.Read().Wall()
-	if now < r.Timestamp {
-		return fmt.Errorf("%w: it says %s, and worker %d reported %s before: it is %s behind. "+
-			"Fix the clock (NTP), or wait until it has caught up, then start again",
-			ErrClockRefused, now, r.WorkerID, r.Timestamp, r.Timestamp.Sub(now))
+// checkClock refuses a clock behind the one recorded, and waits for one that is behind by no more than MaxAhead.
+func (w *Worker) checkClock(ctx context.Context, r Record) error {
+	for {
+		now := w.cfg.Clock.Read().Wall()
+		behind := r.Timestamp.Sub(now)
+		if behind <= 0 {
+			return nil
+		}
+		if behind > w.cfg.MaxAhead {
+			return fmt.Errorf("%w: it says %s, and worker %d reported %s before: it is %s behind. "+
+				"Fix the clock (NTP), or wait until it has caught up, then start again",
+				ErrClockRefused, now, r.WorkerID, r.Timestamp, behind)
+		}
+		if err := w.cfg.Clock.Sleep(ctx, behind); err != nil {
+			return fmt.Errorf("stopped while waiting for the clock to reach %s, the last time recorded: %w", r.Timestamp, err)
+		}
 	}
-	return nil
 }
 
 // passCeiling waits until the clock has passed the recorded ceiling (start-above-ceiling), but not
 // for longer than MaxWait.
 func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 	for until := w.cfg.Clock.Mono() + w.cfg.MaxWait; ; {
-		if err := w.checkClock(r); err != nil {
+		if err := w.checkClock(ctx, r); err != nil {
 			return err
 		}
 		left := r.Ceiling.Sub(w.cfg.Clock.Read().Wall())

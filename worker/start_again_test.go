@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -101,6 +102,34 @@ func TestWaitsOfAStartAreTold(t *testing.T) {
 			require.InDelta(t, tt.took, took, float64(15*time.Second))
 		})
 	}
+}
+
+// A clock that is behind the last time recorded by no more than MaxAhead is waited for.
+func TestClockBehindWithinMaxAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon()
+		d.cfg.MaxAhead = time.Second
+		w := d.start(t)
+		run(t, w)
+		watch(t, w, &scripted{})
+		look()
+		d.clk.Step(-800 * time.Millisecond)
+		look()
+		require.True(t, troubled(w, worker.ErrClockBehind))
+		require.NoError(t, check(w))
+		clocktest.Pass(time.Second)
+		require.False(t, troubled(w, worker.ErrClockBehind), "it has caught up")
+		d.stop(t, w)
+
+		last := w.Record().Timestamp
+		d.clk.Step(last.Sub(d.clk.Millis()) - time.Second)
+		began := d.clk.Mono()
+		d.stop(t, d.start(t))
+		require.GreaterOrEqual(t, d.clk.Mono()-began, time.Second, "it waited")
+		d.clk.Step(last.Sub(d.clk.Millis()) - 5*time.Second)
+		_, err := worker.Start(t.Context(), d.cfg)
+		require.ErrorIs(t, err, worker.ErrClockRefused)
+	})
 }
 
 // boot-time-clock: a clock that is set ahead between two lives needs the peers.

@@ -16,6 +16,8 @@ var (
 	ErrNotRecorded = errors.New("the ceiling could not be recorded")
 	// ErrLeaseHalf tells that half of the time has passed for which IDs may be issued without the registry.
 	ErrLeaseHalf = errors.New("half of the lease is over")
+	// ErrClockBehind tells that the clock was set back, and that IDs go on with times ahead of it (Config.MaxAhead).
+	ErrClockBehind = errors.New("the clock was set back")
 	// ErrClockUnproven tells that the clock was ahead of what the boot-time clock allows when this life
 	// began, and that no peer has told its own since (boot-time-clock).
 	ErrClockUnproven = errors.New("the clock may be ahead")
@@ -53,6 +55,9 @@ func (w *Worker) Troubles() (all []Trouble) {
 		add(snowflake.ErrCeilingReached, w.lastErr)
 	case w.lastErr != nil:
 		add(ErrNotRecorded, w.lastErr)
+	}
+	if was := clock.Millis(w.setBack.Load()); w.cfg.MaxAhead > 0 && now < was {
+		add(ErrClockBehind, fmt.Errorf("by %s, from %s", was.Sub(now), was))
 	}
 	if w.unproven != nil {
 		add(ErrClockUnproven, w.unproven)

@@ -119,6 +119,11 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Answer:   "ceiling_reached", RetryAfter: 3, Worker: notIssuing,
 	},
 	{
+		Code: "clock_behind", Is: worker.ErrClockBehind, Severity: Warning,
+		Headline: "the clock was set back: IDs go on with times ahead of it",
+		Action:   "Have NTP slew the clock instead of stepping it: what is more than --max-ahead refuses IDs.",
+	},
+	{
 		Code: "clock_jumped", Is: worker.ErrClockUnproven, Severity: Alarm,
 		Headline: "since the last life the clock moved further ahead than the boot-time clock allows, and no peer confirms it",
 		Action:   "Compare the clock with one that is right. If it is wrong, stop leafd, fix the clock and start again: that waits until the clock has caught up. If it is right, restart leafd.",

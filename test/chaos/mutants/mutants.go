@@ -79,7 +79,10 @@ func All() []Mutant {
 		{
 			Name: "clock", Guard: "time-only-grows: a clock behind the last ID is refused (snowflake/generator.go)",
 			Seed: 1, Mix: "clock back",
-			Edits: []Edit{{"snowflake/generator.go", "		if now < last {", "		if now < last && state == stoppedState {"}},
+			Edits: []Edit{
+				{"snowflake/generator.go", "		if now+g.ahead < last {", "		if now+g.ahead < last && state == stoppedState {"},
+				{"snowflake/generator.go", "at := max(now, last)", "at := now"},
+			},
 		},
 		{
 			Name: "sequence", Guard: "time-only-grows: a batch ends with its millisecond's sequence (snowflake/generator.go)",
