@@ -66,7 +66,7 @@ func credentials(t testing.TB, user, password string) *zksession.Credentials {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "credentials")
 	require.NoError(t, os.WriteFile(path, []byte(user+":"+password), 0o600))
-	c, _, err := zksession.ParseCredentials(path)
+	c, err := zksession.ParseCredentials(path)
 	require.NoError(t, err)
 	return c
 }

@@ -48,7 +48,8 @@ var rooms = []struct {
 	{"server", []string{"clock", "internal/plainfile", "segment", "server/condition", "server/fair", "server/limits", "server/resp", "snowflake", "worker"}},
 
 	{"cmd/leafd/internal/alarm", []string{"clock", "server", "server/condition"}},
-	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
+	{"deploy", nil}, // the sample of the settings
+	{"cmd/leafd/internal/settings", []string{"clock", "deploy", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
 		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "segment", "segment/sqlstore",
 		"server", "server/condition", "server/metrics", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession",
@@ -60,7 +61,7 @@ var rooms = []struct {
 	}},
 	{"cmd/leafd/internal/cli", []string{
 		"cache", "internal/loadtest", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
-		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore", "server/peerclock",
+		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "deploy", "internal/plainfile", "segment", "segment/sqlstore", "server/peerclock",
 		"server", "server/condition", "snowflake", "worker", "zkreg",
 	}},
 	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli", "cmd/leafd/internal/settings"}}, // gives cli the process and its clock

@@ -21,18 +21,17 @@ type Credentials struct {
 }
 
 // ParseCredentials reads a file with the one line user:password; the password may
-// have colons. The warning, for people, is about a file that others can read;
-// empty otherwise. Errors tell neither user nor password.
-func ParseCredentials(path string) (c *Credentials, warning string, err error) {
-	content, mode, err := plainfile.Read(path, maxCredentialsBytes)
+// have colons. Errors tell neither user nor password.
+func ParseCredentials(path string) (*Credentials, error) {
+	content, _, err := plainfile.Read(path, maxCredentialsBytes)
 	if err != nil {
-		return nil, "", fmt.Errorf("credentials: %w", err)
+		return nil, fmt.Errorf("credentials: %w", err)
 	}
-	c, err = parseCredentials(content)
+	c, err := parseCredentials(content)
 	if err != nil {
-		return nil, "", fmt.Errorf("credentials %s: %w", path, err)
+		return nil, fmt.Errorf("credentials %s: %w", path, err)
 	}
-	return c, plainfile.Exposed("zk-auth-file "+path, mode), nil
+	return c, nil
 }
 
 func parseCredentials(content []byte) (*Credentials, error) {

@@ -42,9 +42,9 @@ address, node, worker_id, offset_ms and rtt_ms, or error.`,
 	}
 	cmd.Flags().StringVar(&peers, "peers", "", "daemons to ask instead of those in ZooKeeper, host:port[,host:port]")
 	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, _ []string) error {
-		named, why := settings.ParseServers(peers)
-		if why != "" {
-			return settings.Usagef("--peers: %s", why)
+		named, err := settings.ParseServers(peers)
+		if err != nil {
+			return settings.Usagef("--peers: %w", err)
 		}
 		if len(named) == 0 && len(cfg.ZooKeeper.Servers) == 0 {
 			return settings.Usagef("no peer to ask: give --peers host:port[,host:port], or --zk host:port[,host:port]")

@@ -64,9 +64,9 @@ status ` + clusterFields + `.`,
 				return err
 			}
 		} else if errors.Is(err, worker.ErrNoCluster) {
-			named, why := settings.ParseServers(addresses)
-			if why != "" {
-				return settings.Usagef("--known-address: %s", why)
+			named, err := settings.ParseServers(addresses)
+			if err != nil {
+				return settings.Usagef("--known-address: %w", err)
 			}
 			if known := inspect.KnownCluster(ctx, []string{at.cfg.DataDir, settings.PackageDataDir}, at.client, named); known != nil {
 				return fmt.Errorf("no new cluster at %s: %w", at.cfg.ZooKeeper.Root, known)

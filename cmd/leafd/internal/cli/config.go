@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/deploy"
 )
 
 func (a *app) configCmd() *cobra.Command {
@@ -23,11 +24,7 @@ Nothing is started. Passwords are not printed.`,
 	a.outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if sample {
-			text, err := settings.Sample()
-			if err != nil {
-				return err
-			}
-			_, err = io.WriteString(a.Stdout, text)
+			_, err := io.WriteString(a.Stdout, deploy.Sample)
 			return printed(err)
 		}
 		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
@@ -36,10 +33,10 @@ Nothing is started. Passwords are not printed.`,
 		}
 		a.warn(cfg.Warnings)
 		rows := [][]string{{"NAME", "VALUE", "SOURCE"}}
-		for _, s := range values.Public() {
-			rows = append(rows, []string{s.Name, s.Text(), string(s.Source)})
+		for _, v := range values.All {
+			rows = append(rows, []string{v.Name, v.Text(), v.Source})
 		}
-		return a.show(values.Public(), table(rows))
+		return a.show(values.All, table(rows))
 	}
 	return cmd
 }

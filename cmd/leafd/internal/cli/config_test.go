@@ -17,13 +17,13 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, settings.Config{
 		Node: "127.0.0.1:8080", DataDir: "leafd-data", Modes: []string{"snowflake", "segment"},
-		Listen:    settings.Listen{Address: "127.0.0.1:8080", Advertise: "127.0.0.1:8080"},
+		Listen:    settings.Listen{On: "127.0.0.1:8080", Address: "127.0.0.1:8080", Advertise: "127.0.0.1:8080"},
 		ZooKeeper: settings.ZooKeeper{Root: "/leaf", SessionTimeout: 6 * time.Second, Lease: 168 * time.Hour},
-		Snowflake: settings.Snowflake{On: true, Layout: snowflake.DefaultLayout()},
+		Snowflake: settings.Snowflake{On: true, Bits: "41+10+12", Epoch: 1288834974657, Layout: snowflake.DefaultLayout()},
 		Segment:   settings.Segment{On: true, Guard: "prefer"},
 		Clock:     settings.Clock{StartupTimeout: 30 * time.Second, Threshold: 5 * time.Second, Estimator: clock.Median},
-		Limits:    settings.Limits{MaxBatch: 10_000, MaxRange: 100_000},
-		Log:       settings.Log{Level: "info"},
+		Limits:    settings.Limits{MaxBatch: 10_000, MaxRange: 100_000, RateLimits: map[string]int{}},
+		LogLevel:  "info",
 		Tuning:    settings.Tuning{ReportInterval: 3 * time.Second, CeilingLead: 6 * time.Second},
 	}, captured(t, invocation{}))
 }
@@ -80,7 +80,7 @@ func TestPrecedence(t *testing.T) {
 		{
 			name: "choice", setting: "log-level", flag: "warn", env: "error", file: "debug",
 			fromFlag: "warn", fromEnv: "error", inFile: "debug", byDefault: "info",
-			read: func(c settings.Config) any { return c.Log.Level }, printedFlag: "warn", printedByFile: "debug",
+			read: func(c settings.Config) any { return c.LogLevel }, printedFlag: "warn", printedByFile: "debug",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -92,21 +92,21 @@ func TestPrecedence(t *testing.T) {
 				args   []string
 				env    map[string]string
 				want   any
-				source settings.Source
+				source string
 				shown  string
 			}{
-				{flag, env, tc.fromFlag, settings.FromFlag, tc.printedFlag},
-				{file, env, tc.fromEnv, settings.FromEnv, ""},
-				{file, map[string]string{settings.EnvName(tc.setting): ""}, tc.inFile, settings.FromFile, tc.printedByFile},
-				{file, nil, tc.inFile, settings.FromFile, tc.printedByFile},
-				{nil, nil, tc.byDefault, settings.FromDefault, ""},
+				{flag, env, tc.fromFlag, "flag", tc.printedFlag},
+				{file, env, tc.fromEnv, "env", ""},
+				{file, map[string]string{settings.EnvName(tc.setting): ""}, tc.inFile, "file", tc.printedByFile},
+				{file, nil, tc.inFile, "file", tc.printedByFile},
+				{nil, nil, tc.byDefault, "default", ""},
 			} {
 				require.Equal(t, step.want, tc.read(captured(t, invocation{args: step.args, env: step.env})), step.source)
 
 				printed := invocation{args: append([]string{"config"}, step.args...), env: step.env}.run(t).OK(t)
 				for line := range strings.Lines(printed) {
 					if fields := strings.Fields(line); fields[0] == tc.setting {
-						require.Equal(t, string(step.source), fields[2])
+						require.Equal(t, step.source, fields[2])
 						if step.shown != "" {
 							require.Equal(t, step.shown, fields[1])
 						}
@@ -148,12 +148,12 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		file string
 		says []string
 	}{
-		{name: "unknown key", file: "max_batch: 5", says: []string{`unknown key "max_batch"`, "leafd.yaml"}},
+		{name: "unknown key", file: "max_batch: 5", says: []string{`leafd.yaml:1: unknown key "max_batch"`}},
 		{name: "text for truth", file: `release-on-stop: "yes"`, says: []string{`release-on-stop is "yes": want true or false`}},
 		{name: "unknown key, unlike any", file: "zookeeper-root: 5", says: []string{`unknown key "zookeeper-root"`}},
 		{name: "the file names a file", file: "config: x", says: []string{`unknown key "config"`}},
-		{name: "key with a level", file: "listen:\n  host: a", says: []string{"leafd.yaml: listen is map[host:a]: want one value"}},
-		{name: "text for a number", file: "worker-id: seven", says: []string{`leafd.yaml: worker-id is "seven": want a whole number`}},
+		{name: "key with a level", file: "listen:\n  host: a", says: []string{"leafd.yaml:2: listen is map[host:a]: want one value"}},
+		{name: "text for a number", file: "worker-id: seven", says: []string{`leafd.yaml:1: worker-id is "seven": want a whole number`}},
 		{name: "fraction", file: "worker-id: 1.5", says: []string{`worker-id is "1.5"`}},
 		{name: "number beyond int64", file: "epoch: 18446744073709551615", says: []string{`epoch is "18446744073709551615"`}},
 		{name: "nothing for text", file: "node:", says: []string{"node is <nil>: want one value"}},
@@ -172,11 +172,11 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{name: "batch too large", args: []string{"--max-batch=1000001"}, says: []string{"1 to 1000000"}},
 		{name: "negative", args: []string{"--epoch=-1"}, says: []string{`--epoch is "-1"`}},
 		{name: "beyond int64", args: []string{"--epoch=9223372036854775808"}, says: []string{"--epoch is"}},
-		{name: "epoch too late", args: []string{"--epoch=9223372036854775807"}, says: []string{"--epoch is 9223372036854775807: bad layout"}},
+		{name: "epoch too late", args: []string{"--epoch=9223372036854775807"}, says: []string{"--epoch is \"9223372036854775807\": bad layout"}},
 		{name: "layout", args: []string{"--layout=41+10+13"}, says: []string{`--layout is "41+10+13": bad layout`, "64 bits"}},
-		{name: "worker beyond the layout", args: []string{"--worker-id=1024"}, says: []string{"--worker-id is 1024: want 0 to 1023 with the layout 41+10+12"}},
+		{name: "worker beyond the layout", args: []string{"--worker-id=1024"}, says: []string{"--worker-id is \"1024\": want 0 to 1023 with the layout 41+10+12"}},
 		{name: "worker beyond another layout", args: []string{"--worker-id=32", "--layout=41+5+5+12"}, says: []string{"want 0 to 31"}},
-		{name: "datacenter without one", args: []string{"--datacenter=1"}, says: []string{"--datacenter is 1: want 0 to 0"}},
+		{name: "datacenter without one", args: []string{"--datacenter=1"}, says: []string{"--datacenter is \"1\": want 0 to 0"}},
 		{name: "mode", args: []string{"--modes=uuid"}, says: []string{`--modes is "uuid": want one or more of snowflake, segment`}},
 		{name: "no mode", args: []string{"--modes="}, says: []string{`--modes is ""`}},
 		{name: "segments of a cluster without a database", args: []string{"--modes=segment", "--zk=127.0.0.1:1"}, says: []string{"want mysql with zk"}},
@@ -187,8 +187,8 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{name: "duration too short", args: []string{"--startup-timeout=0s"}, says: []string{`want 1s to 1h`}},
 		{name: "duration too long", args: []string{"--startup-timeout=2h"}, says: []string{`want 1s to 1h`}},
 		{name: "a flag that is a constant now", args: []string{"--ceiling-lead=7s"}, says: []string{"unknown flag: --ceiling-lead"}},
-		{name: "start shorter than lead", args: []string{"--startup-timeout=6s"}, says: []string{"--startup-timeout is 6s: want more than 6s, for which a start after a crash may wait"}},
-		{name: "level", args: []string{"--log-level=loud"}, says: []string{`want trace, debug, info, warn or error`}},
+		{name: "start shorter than lead", args: []string{"--startup-timeout=6s"}, says: []string{"--startup-timeout is \"6s\": want more than 6s, for which a start after a crash may wait"}},
+		{name: "level", args: []string{"--log-level=loud"}, says: []string{`want one of trace, debug, info, warn, error`}},
 		{name: "listen without port", args: []string{"--listen=127.0.0.1"}, says: []string{"--listen is \"127.0.0.1\": want host:port"}},
 		{name: "listen on a named port", args: []string{"--listen=127.0.0.1:http"}, says: []string{"want a port"}},
 		{name: "listen beyond the ports", args: []string{"--listen=127.0.0.1:65536"}, says: []string{"want a port"}},
@@ -200,6 +200,12 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{name: "node that is a path", args: []string{"--node=.."}, says: []string{"want a name"}},
 		{name: "node too long", args: []string{"--node=" + strings.Repeat("n", 201)}, says: []string{"at most 200"}},
 		{name: "no directory", args: []string{"--data-dir="}, says: []string{"--data-dir is \"\": want a directory"}},
+		{name: "quotes around a DSN", file: `mysql: "'leaf:hunter2@tcp(db)/leaf'"`, says: []string{"leafd.yaml:1: mysql is (hidden): want it without the quotes around it"}},
+		{name: "quotes around a number", env: map[string]string{"LEAFD_MAX_BATCH": `"5"`}, says: []string{`LEAFD_MAX_BATCH is "\"5\"": want it without the quotes`}},
+		{name: "a line end in a DSN", env: map[string]string{"LEAFD_MYSQL": "leaf:hunter2@tcp(db)/leaf\n?tls=true"}, says: []string{"LEAFD_MYSQL is (hidden): want no line end"}},
+		{name: "a tab in an address", args: []string{"--zk=a:1,\tb:1"}, says: []string{"--zk is \"a:1,\\tb:1\": want no line end"}},
+		{name: "quotes around the file's name", args: []string{"--config='leafd.yaml'"}, says: []string{"config file 'leafd.yaml': want it without the quotes"}},
+		{name: "what depends on a bad DSN", args: []string{"--mysql='x'", "--mysql-password-file=/none", "--zk=127.0.0.1:1", "--modes=segment"}, says: []string{"2 bad settings", "--mysql is", "--mysql-password-file is"}},
 		{name: "NUL in a path", env: map[string]string{"LEAFD_DATA_DIR": "a\x00b"}, says: []string{"NUL"}},
 		{name: "no file", args: []string{"--config=/nonexistent/leafd.yaml"}, says: []string{"config file /nonexistent/leafd.yaml: no such file"}},
 		{name: "a directory for a file", args: []string{"--config=/"}, says: []string{"config file /: want a regular file, not a directory"}},

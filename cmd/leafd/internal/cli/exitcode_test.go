@@ -47,7 +47,6 @@ func TestExitCodes(t *testing.T) {
 			out.Failed(t, tc.want, string(inJSON))
 		})
 	}
-	require.NoError(t, settings.AsUsage(nil))
 }
 
 func TestUsageMistakes(t *testing.T) {

@@ -27,7 +27,7 @@ func flagGroups(cmd *cobra.Command) []flagGroup {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		heading := "Flags"
-		if s, ok := settings.Of(f); ok {
+		if s, ok := f.Value.(*settings.Flag); ok && s.Name != "" {
 			heading = s.Group
 		}
 		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })

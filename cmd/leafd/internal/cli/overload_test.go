@@ -31,7 +31,7 @@ func TestRateLimitsSetting(t *testing.T) {
 	next := captured(t, with(`rate-limits: {order: 5000, 7: 0}`))
 	require.Equal(t, map[string]int{"order": 5000, "7": 0}, next.Live().RateLimits)
 	require.Equal(t, next.Limits, start.WithLive(next).Limits)
-	require.Nil(t, captured(t, with("rate-limits: {}")).Limits.RateLimits)
+	require.Empty(t, captured(t, with("rate-limits: {}")).Limits.RateLimits)
 	for _, bad := range []string{"rate-limits: 5", "rate-limits: {order: -1}", "rate-limits: {order: 1.5}", "rate-limits: {order: 10000001}", "rate-limits: {order: 1, order: 2}", "rate-limits: [order]", `rate-limits: "order"`, `rate-limits: {"": 5}`} {
 		run := with(bad)
 		run.args = append([]string{"serve"}, run.args...)
@@ -83,7 +83,7 @@ func TestTokensFile(t *testing.T) {
 	const token = "0123456789abcdef"
 	sum := sha256.Sum256([]byte(token))
 	leafd(t, "serve", "--admin-token-file", clitest.WriteFile(t, "token", token),
-		"--tokens-file", file("- {name: a, ids: b, sha256: "+hex.EncodeToString(sum[:])+"}")).Failed(t, ExitUsage, "has the token of admin-token-file")
+		"--tokens-file", file("- {name: a, ids: b, sha256: "+hex.EncodeToString(sum[:])+"}")).Failed(t, ExitUsage, "not that of admin-token-file")
 	leafd(t, "serve", "--tokens-file", "/nothing").Failed(t, ExitUsage, "it can't be read")
 
 	path := file(entry("name: a, ids: b"))

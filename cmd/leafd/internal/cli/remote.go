@@ -53,8 +53,8 @@ func (r *remote) client() (base string, client *http.Client, err error) {
 	path, unix := strings.CutPrefix(r.url, settings.UnixScheme)
 	switch parsed, err := url.Parse(r.url); {
 	case unix:
-		if why := settings.CheckSocketPath(path); why != "" {
-			return "", nil, settings.Usagef("--url is %q: %s", r.url, why)
+		if err := settings.CheckSocketPath(path); err != nil {
+			return "", nil, settings.Usagef("--url is %q: %w", r.url, err)
 		}
 		base = "http://localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
@@ -84,7 +84,7 @@ func (r *remote) get(ctx context.Context, target string) ([]byte, error) {
 	token := ""
 	if r.token != "" {
 		var err error
-		if token, _, err = settings.ReadToken(r.token); err != nil {
+		if token, err = settings.ReadToken(r.token); err != nil {
 			return nil, settings.Usagef("--token-file %s: %w", r.token, err)
 		}
 	}

@@ -13,15 +13,8 @@ import (
 	"github.com/leafd/leafd/test/clitest"
 )
 
-// samplePath is the committed sample. `leafd config --sample` writes it again.
+// samplePath is the sample, which is part of the program.
 const samplePath = "../../../../deploy/leafd.yaml"
-
-func TestSampleIsCommitted(t *testing.T) {
-	t.Parallel()
-	committed, err := os.ReadFile(samplePath)
-	require.NoError(t, err)
-	require.Equal(t, leafd(t, "config", "--sample").OK(t), string(committed), "run: go run ./cmd/leafd config --sample > deploy/leafd.yaml")
-}
 
 func TestSampleHasEverySettingAtItsDefault(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +38,7 @@ writes each change and its caller into its log, and serves the change at once.`,
 
 // storeCommand is command for one that has the settings that say where the store is, and ZooKeeper.
 func (a *app) storeCommand(cmd *cobra.Command, run func(ctx context.Context, cfg settings.Config, args []string) error, more ...string) *cobra.Command {
-	return a.command(cmd, run, slices.Concat(more, settings.ConnectionNames(), []string{"data-dir", "mysql", "mysql-password-file", "mysql-tls-ca"})...)
+	return a.command(cmd, run, append(more, "zk*", "data-dir", "mysql", "mysql-password-file", "mysql-tls-ca")...)
 }
 
 // withTable calls fn with the table that the settings name; no store is made. With ZooKeeper that alone knows what daemons have

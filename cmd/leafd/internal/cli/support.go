@@ -48,7 +48,11 @@ The daemon is asked where its settings say that it listens, or at --url.`,
 		defer a.waits("the checks, the daemon and ZooKeeper, for %s each at most (--timeout)", settings.Short(a.timeout))()
 		b := &bundle{at: a.wall().Time(), hide: cfg.Secrets()}
 		b.json("version.json", a.thisBuild())
-		b.json("settings.json", values.Hidden())
+		var hidden []*settings.Value
+		for _, v := range values.All {
+			hidden = append(hidden, v.Hidden())
+		}
+		b.json("settings.json", hidden)
 		checks := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: a.timeout}
 		b.json("doctor.json", doctorJSON(append(doctor.SettingsResults(cfg, nil), checks.Run(cmd.Context())...)))
 		if !cmd.Flags().Changed("url") {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,7 +38,7 @@ again. The states of an entry:
 // --timeout for how long it may take over that.
 func (a *app) registryCommand(cmd *cobra.Command, run func(ctx context.Context, cfg settings.Config, args []string) error, more ...string) *cobra.Command {
 	a.timeoutFlag(cmd, "longest that ZooKeeper and the peers may take")
-	return a.command(cmd, run, slices.Concat([]string{"layout", "epoch", "tls-cert", "tls-key", "tls-client-ca"}, more, settings.ConnectionNames())...)
+	return a.command(cmd, run, append(more, "zk*", "layout", "epoch", "tls-cert", "tls-key", "tls-client-ca")...)
 }
 
 // site is where a command looks at a cluster: its registry, and its daemons.

@@ -58,10 +58,10 @@ func TestZooKeeperSettingsRefused(t *testing.T) {
 		"key alone":             {[]string{"--zk-tls-ca", "system", "--zk-tls-cert", clitest.WriteFile(t, "key", string(pair.Key))}, "want a certificate and its key in"},
 		"certificate, no TLS":   {[]string{"--zk-tls-cert", missing}, "plain"},
 		"lease too short":       {[]string{"--lease", "59s"}, "want 1m to 8760h"},
-		"lease and thresholds":  {[]string{"--lease", "1m", "--clock-threshold", "30s"}, "--lease is 1m0s: want at least 6s more than twice clock-threshold, which is 30s"},
+		"lease and thresholds":  {[]string{"--lease", "1m", "--clock-threshold", "30s"}, "--lease is \"1m\": want at least 6s more than twice clock-threshold, which is 30s"},
 		"no truth":              {[]string{"--release-on-stop=yes"}, `--release-on-stop is "yes": want true or false`},
 		"threshold of nothing":  {[]string{"--clock-threshold", "0s"}, "clock-threshold"},
-		"unknown estimator":     {[]string{"--clock-estimator", "mode"}, "median or mean"},
+		"unknown estimator":     {[]string{"--clock-estimator", "mode"}, "want one of median, mean"},
 		"session of a moment":   {[]string{"--zk-session-timeout", "10ms"}, "zk-session-timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,7 +124,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	}
 	registry := prometheus.NewRegistry()
 	d.alarms = alarm.New(alarm.Config{Log: d.Log, Registerer: registry, Clock: d.Clock, Ask: d.conditions, Node: d.cfg.Node, Version: d.Version})
-	d.Reload.Join("alarms", func(cfg settings.Config) { d.alarms.SetWebhook(cfg.Alarm.URL) })
+	d.Reload.Join("alarms", func(cfg settings.Config) { d.alarms.SetWebhook(cfg.WebhookURL) })
 	// They are closed after all that may raise one, with two seconds for deliveries.
 	d.beside("the alarms", d.alarms.Run, d.watchSession)
 	memory := boundMemory()
@@ -136,7 +136,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 		Live: d.cfg.Live(), Secure: d.certificates != nil,
 		Node: d.cfg.Node, ReadTimeout: d.cfg.Tuning.ReadTimeout,
 		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
-		Registry: registry, AdminApart: d.cfg.Listen.Admin != "" || d.Inherited[settings.AdminSocket] != nil,
+		Registry: registry, AdminApart: d.cfg.Listen.Admin != "" || d.Inherited[server.Admin.String()] != nil,
 		MaxConns: d.maxConns, Memory: memory, Conditions: d.alarms.Now, Events: d.alarms.Events,
 	}); err != nil {
 		return err

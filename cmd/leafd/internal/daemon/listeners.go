@@ -27,9 +27,9 @@ func (d *daemon) openListeners(ctx context.Context) error {
 		surface        server.Surface
 		inherited      net.Listener
 	}{
-		{"listen", d.cfg.Listen.Address, server.Public, d.Inherited[settings.PublicSocket]},
-		{"listen_redis", d.cfg.Listen.Redis, server.Redis, d.Inherited[settings.RedisSocket]},
-		{"admin_listen", d.cfg.Listen.Admin, server.Admin, d.Inherited[settings.AdminSocket]},
+		{"listen", d.cfg.Listen.Address, server.Public, d.Inherited[server.Public.String()]},
+		{"listen_redis", d.cfg.Listen.Redis, server.Redis, d.Inherited[server.Redis.String()]},
+		{"admin_listen", d.cfg.Listen.Admin, server.Admin, d.Inherited[server.Admin.String()]},
 		{"listen_unix", d.cfg.Listen.Unix, server.Public, nil},
 	} {
 		ln, err := l.inherited, error(nil)

@@ -31,7 +31,7 @@ func NewLogger(w io.Writer, terminal bool) (log zerolog.Logger, take func(settin
 		}
 	})
 	return zerolog.New(w).Hook(hook).With().Timestamp().Logger(), func(cfg settings.Config) {
-		parsed, _ := zerolog.ParseLevel(cfg.Log.Level) // the settings allow zerolog's levels alone
+		parsed, _ := zerolog.ParseLevel(cfg.LogLevel) // the settings allow zerolog's levels alone
 		least.Store(int32(parsed))
 	}
 }

@@ -120,7 +120,7 @@ func (r *Reloader) changes(before, next settings.Config, after *settings.Values)
 		case reflect.DeepEqual(old.Parsed, v.Parsed) && !content[name]:
 		case v.Setting.Live && (name != "mysql" || r.current().Segment.MySQL == next.Segment.MySQL):
 			taken = append(taken, fmt.Sprintf("%s: %s -> %s", name, was, is))
-			old.Parsed = v.Parsed
+			*old = *v
 		default:
 			waiting = append(waiting, name)
 		}

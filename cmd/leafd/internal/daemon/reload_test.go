@@ -90,10 +90,10 @@ func TestLogLevelChanges(t *testing.T) {
 	t.Parallel()
 	var b clitest.LockedBuffer
 	log, take := NewLogger(&b, false)
-	take(settings.Config{Log: settings.Log{Level: "warn"}})
+	take(settings.Config{LogLevel: "warn"})
 	derived := log.With().Str("part", "one").Logger()
 	derived.Info().Msg("unseen")
-	take(settings.Config{Log: settings.Log{Level: "debug"}})
+	take(settings.Config{LogLevel: "debug"})
 	derived.Debug().Msg("seen")
 	log.Trace().Msg("unseen")
 	require.Equal(t, 1, strings.Count(b.String(), "\n"), b.String())
@@ -108,7 +108,7 @@ func TestLogger(t *testing.T) {
 		t.Run(tc.level, func(t *testing.T) {
 			var b clitest.LockedBuffer
 			log, take := NewLogger(&b, false)
-			take(settings.Config{Log: settings.Log{Level: tc.level}})
+			take(settings.Config{LogLevel: tc.level})
 			log.Debug().Msg("one")
 			log.Info().Msg("two")
 			log.Warn().Str("node", "n").Msg("three")

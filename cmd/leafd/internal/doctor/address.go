@@ -118,7 +118,7 @@ func (p *Patient) advertise(ctx context.Context, r *report) {
 	const check = "advertise"
 	addr, _ := netip.ParseAddrPort(p.Cfg.Listen.Advertise)            // the settings have checked it
 	err := occupied(ctx, netip.AddrPortFrom(addr.Addr(), 0).String()) // at any port
-	derived := p.Values.Find(check).Derived != ""                     // the settings warn of a derived loopback
+	derived := p.Values.Find(check).Parsed == ""                      // the settings warn of a derived loopback
 	switch alone := len(p.Cfg.ZooKeeper.Servers) == 0; {
 	case addr.Addr().IsLoopback() && !alone && !derived:
 		r.Warn(check, fmt.Sprintf("%s is loopback: daemons of other machines reach themselves there", addr), "set --advertise to an address that the others reach")

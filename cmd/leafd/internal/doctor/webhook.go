@@ -12,7 +12,7 @@ import (
 // be a secret, it reports the scheme and the host alone.
 func (p *Patient) webhook(ctx context.Context, r *report) {
 	const check = "alarm-webhook"
-	target := p.Cfg.Alarm.URL
+	target := p.Cfg.WebhookURL
 	if target == nil {
 		return
 	}

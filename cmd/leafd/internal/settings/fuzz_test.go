@@ -1,12 +1,15 @@
 package settings
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 // FuzzConfigFile: a file with any content is taken in or refused by
@@ -21,54 +24,53 @@ func FuzzConfigFile(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	path := filepath.Join(f.TempDir(), "leafd.yaml")
+	load := func(t *testing.T, content []byte) (*Values, error) {
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		return loaded(t, Sources{}, "--config="+path)
+	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-		AddFlags(fs)
-		layers, err := Sources{}.loadLayers(fs)
-		require.NoError(t, err)
-		layers.path = "leafd.yaml"
-		if err := layers.parseFile(content); err != nil {
-			require.True(t, strings.HasPrefix(err.Error(), "config file leafd.yaml: "), err)
+		v, err := load(t, content)
+		var wrong Errors
+		if err != nil && !errors.As(err, &wrong) {
+			require.True(t, strings.HasPrefix(err.Error(), "config file "+path+": "), err)
 			return
 		}
-		v := layers.parse(fs)
+		for _, problem := range wrong {
+			require.Regexp(t, "^(config file )?"+path+":[0-9]+: ", problem)
+		}
 		for _, value := range v.All {
-			require.Equal(t, value.bad, value.Parsed == nil, value.Setting.Name)
 			if !value.bad {
-				require.Contains(t, []Source{FromFile, FromDefault}, value.source)
+				require.NotNil(t, value.Parsed, value.Name)
+				require.Contains(t, []string{"file", byDefault}, value.Source)
 			}
 		}
-		for _, problem := range v.problems {
-			require.Contains(t, problem, "leafd.yaml")
-		}
-		if len(v.problems) > 0 {
+		if err != nil || v.Find("mysql").Value != "" || v.Find("alarm-webhook").Value != "" { // shown without what is secret
 			return
 		}
 		// What was taken in is shown, and read back as the same.
-		var shown strings.Builder
-		for _, s := range v.Public() {
-			line, err := yamlLine(s.Name, s.Value)
-			require.NoError(t, err)
-			shown.WriteString(line + "\n")
+		shown := map[string]any{}
+		for _, value := range v.All {
+			if shown[value.Name] = value.Value; value.Setting.Kind != KindRates {
+				shown[value.Name] = strings.TrimSuffix(value.Text(), `""`)
+			}
 		}
-		printed := shown.String()
-		if v.Text("mysql") != "" { // shown without its password
-			return
-		}
-		again := reparse(t, []byte(printed))
-		require.Empty(t, again.problems, printed)
+		printed, err := yaml.Marshal(shown)
+		require.NoError(t, err)
+		again, err := load(t, printed)
+		require.NoError(t, err, string(printed))
 		for i, value := range again.All {
-			require.Equal(t, v.All[i].Parsed, value.Parsed, value.Setting.Name)
+			require.Equal(t, v.All[i].Value, value.Value, value.Name)
 		}
 	})
 }
 
-func reparse(t *testing.T, content []byte) *Values {
+// loaded reads the settings of serve.
+func loaded(t *testing.T, src Sources, args ...string) (*Values, error) {
 	t.Helper()
 	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	AddFlags(fs)
-	layers, err := Sources{}.loadLayers(fs)
-	require.NoError(t, err)
-	require.NoError(t, layers.parseFile(content), string(content))
-	return layers.parse(fs)
+	require.NoError(t, fs.Parse(args))
+	_, v, err := src.Load(t.Context(), fs)
+	return v, err
 }

@@ -1,17 +1,24 @@
 package settings
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"net"
-	"net/url"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
-	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/internal/plainfile"
+	"github.com/leafd/leafd/segment/sqlstore"
 )
 
 // Sources are where settings come from beside the flags and the file.
@@ -20,35 +27,6 @@ type Sources struct {
 	File      string                  // read where neither --config nor LEAFD_CONFIG names one, and it is there; empty: none
 	Inherited map[string]net.Listener // listening sockets that systemd passed, by name; nil: none
 	Tuning    Tuning                  // zero but in tests
-}
-
-// Load reads the settings that fs has flags for, from flags, else from
-// the environment, else from the file, else from defaults. It reports all
-// mistakes at once, as a usage error, and only warns of what may be none.
-func (src Sources) Load(ctx context.Context, fs *pflag.FlagSet) (Config, *Values, error) {
-	layers, err := src.loadLayers(fs)
-	if err != nil {
-		return Config{}, nil, AsUsage(err)
-	}
-	v := layers.parse(fs)
-	cfg := Config{Warnings: layers.warnings, Tuning: src.Tuning.complete()}
-	v.fill(&cfg)
-	cfg.Snowflake.On, cfg.Segment.On = slices.Contains(cfg.Modes, "snowflake"), slices.Contains(cfg.Modes, "segment")
-	cfg.fillLayout(v)
-	cfg.fillZooKeeper(v)
-	cfg.checkRelations(v)
-	cfg.checkStore(v)
-	cfg.fillListen(v)
-	cfg.fillInherited(src.Inherited, v)
-	cfg.fillAddresses(ctx, v)
-	cfg.fillListeners(v)
-	cfg.fillToken(v)
-	cfg.fillCallers(v)
-	cfg.fillWebhook(v)
-	if len(v.problems) > 0 {
-		return Config{}, nil, AsUsage(Errors(v.problems))
-	}
-	return cfg, v, nil
 }
 
 // Errors is every mistake in the settings, one a line.
@@ -61,130 +39,148 @@ func (e Errors) Error() string {
 	return fmt.Sprintf("%d bad settings:\n  %s", len(e), strings.Join(e, "\n  "))
 }
 
-// fillLayout reads the layout, and checks the numbers that it bounds.
-func (c *Config) fillLayout(v *Values) {
-	if !v.good("layout", "epoch") {
-		return
+// UsageError is a mistake in the command line or the settings: nothing was done.
+type UsageError struct{ error }
+
+func (e *UsageError) Unwrap() error { return e.error }
+
+// AsUsage marks err as a mistake in the command line.
+func AsUsage(err error) error { return &UsageError{err} }
+
+// Usagef returns a mistake in the command line or the settings, in words.
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// Load reads the settings that flags has flags for: each from its flag, else from the environment, else from the file,
+// else its default. It reports all mistakes at once, as a usage error, and only warns of what may be none. With an error
+// the Config has what is right, for what asks the daemon that runs with the settings of before.
+func (src Sources) Load(ctx context.Context, flags *pflag.FlagSet) (Config, *Values, error) {
+	c, vs := Config{Tuning: src.Tuning.complete()}, &Values{}
+	path, file, unread := src.readFile(flags, &c, vs)
+	for _, variable := range slices.Sorted(maps.Keys(src.Env)) {
+		if strings.HasPrefix(variable, envPrefix) && !known(func(name string) bool { return variable == EnvName(name) }) && variable != EnvName(ConfigFlag) {
+			c.warn("unknown environment variable " + variable + " is ignored") // another program's may begin so, too
+		}
 	}
-	layout, err := snowflake.ParseLayout(v.Text("layout"), clock.Millis(v.number("epoch")))
+	for _, s := range All() {
+		flag := flags.Lookup(s.Name)
+		if flag == nil && (s.Kind != KindRates || flags.Lookup("rate-limit") == nil) {
+			continue
+		}
+		v := &Value{Name: s.Name, Setting: s, Source: byDefault}
+		raw, name := typed(s.Def), s.Name+" (default)"
+		if node, found := file[s.Name]; found {
+			raw, v.Source, name = node, "file", fmt.Sprintf("%s:%d: %s", path, node.Line, s.Name)
+		}
+		if text := src.Env[EnvName(s.Name)]; strings.TrimSpace(text) != "" { // systemd and compose files take a variable out by an empty one
+			raw, v.Source, name = typed(text), "env", EnvName(s.Name)
+		}
+		if flag != nil && flag.Changed {
+			raw, v.Source, name = typed(flag.Value.String()), "flag", "--"+s.Name
+		}
+		v.mistake = name + " is " + s.given(&raw)
+		vs.All = append(vs.All, v)
+		parsed, err := s.parse(&raw)
+		if vs.check(s.Name, err); err == nil {
+			v.Parsed = parsed
+			s.of(&c).Set(reflect.ValueOf(parsed).Convert(s.of(&c).Type()))
+		}
+	}
+	c.validate(ctx, src, vs)
+	for _, v := range vs.All {
+		v.show(&c)
+	}
+	switch {
+	case unread != nil:
+		return c, vs, Usagef("config file %s: %w", path, unread)
+	case len(vs.problems) > 0:
+		return c, vs, AsUsage(Errors(vs.problems))
+	}
+	return c, vs, nil
+}
+
+// known reports whether is reports true for the name of a setting.
+func known(is func(name string) bool) bool {
+	return slices.ContainsFunc(All(), func(s Setting) bool { return is(s.Name) })
+}
+
+// typed is a value as a scalar of the file.
+func typed(text string) yaml.Node { return yaml.Node{Kind: yaml.ScalarNode, Value: text} }
+
+// maxFileBytes bounds the file of settings; the sample has 20 KB.
+const maxFileBytes = 1 << 20
+
+// readFile returns the path of the file, empty for none, and what it has for each known key. Unknown keys are problems.
+// With an error, what can be read all the same is returned.
+func (src Sources) readFile(flags *pflag.FlagSet, c *Config, vs *Values) (string, map[string]yaml.Node, error) {
+	path := src.Env[EnvName(ConfigFlag)]
+	if flag := flags.Lookup(ConfigFlag); flag.Changed {
+		path = flag.Value.String()
+	} else if _, err := os.Lstat(src.File); path == "" && !errors.Is(err, fs.ErrNotExist) {
+		path = src.File // that of the service, or every command would look elsewhere in silence
+	}
+	named, err := plain(path)
+	if named == "" {
+		return path, nil, err
+	}
+	content, mode, err := plainfile.Read(named, maxFileBytes)
 	if err != nil {
-		name := "layout"
-		if _, e := snowflake.ParseLayout(v.Text("layout"), snowflake.DefaultEpoch); e == nil {
-			name = "epoch"
-		}
-		v.refuse(name, err.Error())
-		return
+		return named, nil, bare(err)
 	}
-	c.Snowflake.Layout = layout
-	for _, bounded := range []struct {
-		name string
-		max  int64
-	}{
-		{"worker-id", layout.MaxWorker()},
-		{"datacenter", layout.MaxDatacenter()},
-	} {
-		if v.good(bounded.name) && v.number(bounded.name) > bounded.max {
-			v.refuse(bounded.name, fmt.Sprintf("want 0 to %d with the layout %s", bounded.max, layout))
+	file, err := parseFile(content)
+	if err != nil {
+		return named, file, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(file)) {
+		if !known(func(name string) bool { return name == key }) {
+			vs.problems = append(vs.problems, fmt.Sprintf("config file %s:%d: unknown key %q", named, file[key].Line, key))
 		}
 	}
+	c.warnOfMode(named, mode, file)
+	return named, file, nil
 }
 
-// fillWebhook reads the URL that alarms are sent to. No error shows it: chat services put a token into it.
-func (c *Config) fillWebhook(v *Values) {
-	if c.Alarm.Webhook == "" {
-		return
+// parseFile returns what the content of the file has for each key. No error shows a value of it: it may be the
+// password. With an error, lines that stand for themselves are returned.
+func parseFile(content []byte) (file map[string]yaml.Node, err error) {
+	documents := yaml.NewDecoder(bytes.NewReader(content))
+	err = documents.Decode(&file)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "cannot unmarshal"):
+		err = errors.New("want lines of the form `name: value`")
+	case err == nil || errors.Is(err, io.EOF):
+		// The decoder stops at the end of the first document, however that is ended.
+		var second yaml.Node
+		switch err = documents.Decode(&second); {
+		case errors.Is(err, io.EOF):
+			return file, nil
+		case err == nil:
+			err = fmt.Errorf("line %d begins a second YAML document, which would not be read: keep one", second.Line)
+		default:
+			err = errors.New("something follows the end of the first YAML document, and would not be read: keep one")
+		}
 	}
-	u, err := url.Parse(c.Alarm.Webhook)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-		v.refuse("alarm-webhook", "want an http or https URL with a host")
-		return
+	file = map[string]yaml.Node{}
+	for line := range bytes.Lines(content) {
+		_ = yaml.Unmarshal(line, &file)
 	}
-	c.Alarm.URL = u
+	return file, err
 }
 
-// checkRelations checks settings against each other.
-func (c *Config) checkRelations(v *Values) {
-	lead := c.Tuning.CeilingLead
-	if v.good("startup-timeout") && c.Clock.StartupTimeout <= lead {
-		v.refuse("startup-timeout", fmt.Sprintf("want more than %s, for which a start after a crash may wait", lead))
-	}
-	// A piece that ends within twice the threshold is prolonged no more (ending-piece).
-	if v.good("lease", "clock-threshold") && c.ZooKeeper.Lease < 2*c.Clock.Threshold+lead {
-		v.refuse("lease", fmt.Sprintf("want at least %s more than twice clock-threshold, which is %s", lead, Short(c.Clock.Threshold)))
-	}
-	if v.good("data-dir") && c.DataDir == "" {
-		v.refuse("data-dir", "want a directory")
-	}
-	if v.good("node") {
-		if why := checkNode(c.Node); why != "" {
-			v.refuse("node", why)
+// warnOfMode warns of a file that every user of the machine can change, or read where it
+// has a secret.
+func (c *Config) warnOfMode(path string, mode fs.FileMode, file map[string]yaml.Node) {
+	name, instead := "config file "+path, ""
+	for _, s := range All() {
+		if text := file[s.Name].Value; s.Secret && text != "" && (s.Name != "mysql" || sqlstore.HasSecret(text)) {
+			name, instead = name+", which has "+s.Name+",", instead+", or set "+EnvName(s.Name)+" instead"
+			if s.Name == "mysql" {
+				instead = ", or put the password into the file of mysql-password-file"
+			}
 		}
 	}
-}
-
-// maxNodeBytes leaves room in the name of a file or of a znode for a number.
-const maxNodeBytes = 200
-
-// checkNode says what is wrong with a node's name; "" when nothing is.
-func checkNode(node string) string {
-	if len(node) > maxNodeBytes {
-		return fmt.Sprintf("want at most %d characters", maxNodeBytes)
+	if text := plainfile.Exposed(name, mode); text != "" && (instead != "" || mode&0o002 != 0) {
+		c.warn(text + instead)
 	}
-	for _, r := range node {
-		if r <= ' ' || r > '~' || r == '/' {
-			return "want printable ASCII characters, no space and no slash"
-		}
-	}
-	if node == "." || node == ".." {
-		return "want a name"
-	}
-	return ""
-}
-
-// fillAddresses checks advertise, and derives what was left empty.
-func (c *Config) fillAddresses(ctx context.Context, v *Values) {
-	if !v.good("listen", "advertise") {
-		return
-	}
-	if c.Listen.Advertise != "" {
-		if why := checkAdvertise(c.Listen.Advertise); why != "" {
-			v.refuse("advertise", why)
-			return
-		}
-	} else {
-		advertise, warning, err := deriveAdvertise(ctx, c.Listen.Address, net.InterfaceAddrs)
-		if err != nil {
-			v.refuse("listen", err.Error())
-			return
-		}
-		if why := c.NoIdentity(advertise, warning != ""); why != "" {
-			v.refuse("listen", why)
-			return
-		}
-		c.warn(warning)
-		if host, _, _ := net.SplitHostPort(advertise); len(c.ZooKeeper.Servers) > 0 && warning == "" && net.ParseIP(host).IsLoopback() {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("the advertised address is %s: daemons of other machines reach themselves there; set --listen or --advertise", advertise))
-		}
-		c.Listen.Advertise = advertise
-		v.derive("advertise", advertise)
-	}
-	if v.good("node") && c.Node == "" {
-		c.Node = c.Listen.Advertise
-		v.derive("node", c.Node)
-	}
-}
-
-// NoIdentity says why a derived address can't be registered in ZooKeeper; "" when
-// it can. The peers ask it for the clock, and without --node it is our name: it should be
-// the same after each start, and no other machine's.
-func (c *Config) NoIdentity(advertise string, onlyLoopback bool) string {
-	switch _, port, _ := net.SplitHostPort(advertise); {
-	case len(c.ZooKeeper.Servers) == 0:
-		return ""
-	case port == "0":
-		return "with zk, want a port other than 0, or set advertise: peers reach this daemon at that address"
-	case onlyLoopback && c.Node == "":
-		return "this machine has no address but loopback, which every machine has: with zk, set advertise or node"
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"reflect"
 	"strings"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
+
+	"github.com/leafd/leafd/deploy"
+	"github.com/leafd/leafd/server/limits"
 )
 
 func TestDeriveAdvertise(t *testing.T) {
@@ -44,32 +47,39 @@ func TestDeriveAdvertise(t *testing.T) {
 	require.ErrorContains(t, err, "no netlink")
 	_, _, err = deriveAdvertise(t.Context(), "no.such.host.invalid:80", addresses(t))
 	require.ErrorContains(t, err, "the host has no address")
-	_, _, err = deriveAdvertise(t.Context(), "80", addresses(t))
-	require.Error(t, err)
 }
 
 func TestSocketPaths(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, CheckSocketPath("/run/leafd/leafd.sock"))
-	require.Empty(t, CheckSocketPath(strings.Repeat("x", 107)))
+	require.NoError(t, CheckSocketPath("/run/leafd/leafd.sock"))
+	require.NoError(t, CheckSocketPath(strings.Repeat("x", 107)))
 	for path, says := range map[string]string{
 		"": "want a path", "@leafd": "abstract", "a\x00": "abstract", strings.Repeat("x", 108): "has 108 bytes",
 	} {
-		require.Contains(t, CheckSocketPath(path), says)
+		require.ErrorContains(t, CheckSocketPath(path), says)
 	}
 }
 
-// Every level that the settings allow is one of zerolog's.
-func TestLogLevels(t *testing.T) {
-	for _, s := range logSettings() {
-		if s.Name != "log-level" {
-			continue
-		}
-		for _, level := range s.Words {
-			parsed, err := zerolog.ParseLevel(level)
-			require.NoError(t, err)
-			require.NotEqual(t, zerolog.NoLevel, parsed)
-		}
+// Without an address that peers can use there is nothing to be known by.
+func TestIdentityOnAMachineThatHasLoopbackAlone(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, node string
+		servers    []string
+		refused    bool
+	}{
+		{"in a cluster", "", []string{"127.0.0.1:1"}, true},
+		{"in a cluster, with a name", "ids-1", []string{"127.0.0.1:1"}, false},
+		{"alone", "", nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := Config{Node: tc.node, Listen: Listen{Address: ":80"}, ZooKeeper: ZooKeeper{Servers: tc.servers}}
+			v := &Values{All: []*Value{{Setting: Setting{Name: "listen"}}}}
+			c.validateIdentity(t.Context(), v, addresses(t, "127.0.0.1/8"))
+			require.Equal(t, tc.refused, len(v.problems) > 0, v.problems)
+			require.Len(t, c.Warnings, 1)
+		})
 	}
 }
 
@@ -95,27 +105,55 @@ func TestPasswordBesideItsFileWaitsForARestart(t *testing.T) {
 	}
 }
 
-// A row that names a field gives it a value of the field's kind, its default lies
-// within its bounds, and a reload takes rows with a field only.
-func TestRows(t *testing.T) {
+// The tags of each setting are whole, their bounds are those of the code, and the sample explains it.
+func TestTable(t *testing.T) {
 	t.Parallel()
+	require.Len(t, All(), len(fieldsOf(reflect.TypeFor[Config](), nil)), "each is in the sample")
 	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {
-			parsed, err := s.parse(&yaml.Node{Kind: yaml.ScalarNode, Value: s.Def})
-			if s.Def != "" || s.bounds == (bounds{}) {
-				require.NoError(t, err)
-			}
-			require.NotEmpty(t, s.Usage)
-			require.Equal(t, s.bounds != bounds{}, s.Kind == KindNumber || s.Kind == KindDuration, "bounds")
-			if s.to == nil {
-				require.False(t, s.Live)
-				return
-			}
+			def := typed(s.Def)
+			parsed, err := s.parse(&def)
+			require.NoError(t, err)
 			var c Config
-			field := s.to(&c)
-			v := Values{All: []*Value{{Setting: s, Parsed: parsed}}}
-			v.fill(&c)
-			require.EqualValues(t, parsed, reflect.ValueOf(field).Elem().Interface())
+			require.True(t, reflect.TypeOf(parsed).ConvertibleTo(s.of(&c).Type()))
+			require.NotEmpty(t, s.Usage)
+			require.NotEmpty(t, s.Group)
+			require.Equal(t, s.Range != "", s.Kind == KindNumber || s.Kind == KindDuration)
+			if s.Kind == KindList {
+				require.NotEmpty(t, s.Words)
+			}
+			_, explained, found := strings.Cut("\n"+deploy.Sample, "\n"+s.Name+":")
+			require.True(t, found)
+			above := strings.TrimSuffix("\n"+deploy.Sample, "\n"+s.Name+":"+explained)
+			require.Equal(t, s.Live, strings.HasSuffix(above, "\n# Taken at a reload (SIGHUP)."))
+			switch s.Name {
+			case "rate-limit":
+				require.Equal(t, fmt.Sprintf("0 to %d", limits.MaxRate), s.Range)
+			case "log-level":
+				for _, level := range s.Words {
+					_, err := zerolog.ParseLevel(level)
+					require.NoError(t, err)
+				}
+			}
 		})
+	}
+}
+
+// What a shell, a unit file or a copied line leaves around a value is taken off, or refused where it stands.
+func TestPlainText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		" a \t\r\n": "a", "\u00a0a\u00a0": "a", "a b": "a b", "it's": "it's", "a'": "a'", "": "", " ": "",
+	} {
+		got, err := plain(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for text, says := range map[string]string{
+		"a\nb": "no line end", "a\x00b": "no NUL", "a\tb": "invisible", "a\u200bb": "invisible", "\ufeffa": "invisible",
+		`"a"`: "without the quotes", " 'a' ": "without the quotes", "`a`": "without the quotes", `"`: "without the quotes",
+	} {
+		_, err := plain(text)
+		require.ErrorContains(t, err, says, "%q", text)
 	}
 }
