@@ -21,6 +21,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	conds "github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/clocktest"
 )
@@ -136,18 +137,46 @@ func TestDoctorBeforeTheFirstStart(t *testing.T) {
 
 func TestDoctorOfBadSettings(t *testing.T) {
 	t.Parallel()
-	d := examine(t, clock.System(), "--max-batch=0", "--drain-delay=soon", "--mysql=leaf:hunter2@x")
+	d := examine(t, clock.System(), "--listen", freeAddress(t), "--max-batch=0", "--drain-delay=soon", "--mysql=leaf:hunter2@x")
 	require.Equal(t, cli.ExitUsage, d.code)
-	require.Len(t, d.Results, 3, "all at once, and nothing else can be looked at")
+	require.Len(t, d.Results, 4, "all at once, and of the rest only the daemon that may run")
 	for i, name := range []string{"max-batch", "drain-delay", "mysql"} {
 		require.Equal(t, doctor.Fail, d.Results[i].Status)
 		require.Contains(t, d.Results[i].Found, name)
 	}
+	d.result("conditions", doctor.Skip, "no daemon was asked")
 	missing := filepath.Join(t.TempDir(), "none.yaml")
 	d = examine(t, clock.System(), "--config", missing)
 	require.Equal(t, cli.ExitUsage, d.code)
 	d.result("settings", doctor.Fail, missing)
 	leafd(t, "doctor", "-o", "yaml").Failed(t, cli.ExitUsage, "--output")
+}
+
+// A file that is no YAML any more, or names a wrong value, keeps no one from asking the daemon that runs with the file of before:
+// its address stands on a line that can be read.
+func TestDoctorOfBadSettingsAsksTheDaemonThatRuns(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	config, address := m.dir+"/leafd.yaml", freeAddress(t)
+	good := "listen: " + address + "\ndata-dir: " + m.dataDir() + "\n"
+	rewrite(t, config, good)
+	m.addr = address
+	l := m.ready("--config", config)
+	refused := func(l *child) bool { return strings.Contains(l.mustGet("/readyz").body, string(conds.ReloadRefused)) }
+	for _, bad := range []string{"modes: [snowflake\n", "node: a\nnode: b\n", "lease: soon\n", "lisen: x\n"} {
+		rewrite(t, config, good+bad)
+		d := examine(t, m.clk, "--config", config)
+		require.Equal(t, cli.ExitUsage, d.code)
+		d.result("settings", doctor.Fail, config)
+		d.result("conditions", doctor.OK, "the daemon that runs here is ready")
+		l.hup()
+		require.Eventually(t, func() bool { return refused(l) }, eventually, tick)
+		examine(t, m.clk, "--config", config).result("conditions", doctor.Warn, "a reload was refused", "(reload_refused)", "leafd config checks it")
+		rewrite(t, config, good)
+		l.hup()
+		require.Eventually(t, func() bool { return !refused(l) }, eventually, tick)
+	}
+	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 func TestDoctorStrict(t *testing.T) {

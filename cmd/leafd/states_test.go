@@ -176,7 +176,7 @@ func TestStates(t *testing.T) {
 	}
 	order := []string{
 		"ready", "ZooKeeper down", "half of the lease", "lease over", "fenced", "fenced for good", "clock refused", "clock behind", "clock ahead", "outvoted",
-		"disk full", "disk refuses", "disk slow", "database down", "database frozen", "tag missing", "closed", "draining",
+		"disk full", "disk refuses", "disk slow", "database down", "database frozen", "tag missing", "closed", "draining", "reload refused",
 	}
 	t.Run("states", func(t *testing.T) {
 		t.Run("the lease", func(t *testing.T) { statesOfTheLease(t, note) })
@@ -186,6 +186,7 @@ func TestStates(t *testing.T) {
 		t.Run("the disk", func(t *testing.T) { statesOfTheDisk(t, note) })
 		t.Run("a slow disk", func(t *testing.T) { statesOfASlowDisk(t, note) })
 		t.Run("the database", func(t *testing.T) { statesOfTheDatabase(t, note) })
+		t.Run("the settings", func(t *testing.T) { statesOfTheSettings(t, note) })
 	})
 	if t.Failed() {
 		return
@@ -227,7 +228,7 @@ func keysOf(rows map[string]told) (all []string) {
 // cell is a text of one run as the page has it: without what differs from run to run.
 func cell(s string) string {
 	for _, one := range []struct{ is, becomes string }{
-		{`/dev/shm/\S+?/data|/tmp/\S+?/data`, "DATA"}, {`127\.0\.0\.1:\d+`, "HOST:PORT"}, {`\b[0-9a-f]{8}-[0-9a-f-]{27}\b`, "UUID"}, {`\d{4}-\d\d-\d\dT[0-9:.]+Z`, "TIME"}, {`/test\d+\S*`, "/ROOT"},
+		{`/dev/shm/\S+?/data|/tmp/\S+?/data`, "DATA"}, {`(/dev/shm|/tmp)/\S+?/leafd\.yaml`, "FILE"}, {`127\.0\.0\.1:\d+`, "HOST:PORT"}, {`\b[0-9a-f]{8}-[0-9a-f-]{27}\b`, "UUID"}, {`\d{4}-\d\d-\d\dT[0-9:.]+Z`, "TIME"}, {`/test\d+\S*`, "/ROOT"},
 	} {
 		s = regexp.MustCompile(one.is).ReplaceAllString(s, one.becomes)
 	}
@@ -257,6 +258,22 @@ func statesOfTheLease(t *testing.T, note func(told)) {
 	w.signal(syscall.SIGTERM)
 	note(w.is("draining", conds.Draining, "leafd is stopping"))
 	w.kill()
+}
+
+func statesOfTheSettings(t *testing.T, note func(told)) {
+	t.Parallel()
+	m := newMachine(t)
+	config := m.dir + "/leafd.yaml"
+	rewrite(t, config, "max-batch: 5\n")
+	w := watch(t, m, "--config", config)
+	rewrite(t, config, "max-batch: 6\nmax-rnge: 7\ndrain-delay: never\n")
+	w.hup()
+	note(w.is("reload refused", conds.ReloadRefused, "a reload was refused", "at 20", config+":2: unknown key", config+`:3: drain-delay is "never"`))
+	require.Equal(t, http.StatusBadRequest, w.mustGet("/api/snowflake/get/a?n=6").status, "the settings of before stay in force")
+	rewrite(t, config, "max-batch: 6\n")
+	w.hup()
+	w.is("ready again", "")
+	require.Equal(t, http.StatusOK, w.mustGet("/api/snowflake/get/a?n=6").status)
 }
 
 func statesOfTheIdentity(t *testing.T, note func(told)) {

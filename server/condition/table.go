@@ -24,6 +24,7 @@ const (
 	SegmentUnguarded  Code = "segment_unguarded"
 	SegmentBadRow     Code = "segment_bad_row"
 	RowMissing        Code = "row_missing"
+	ReloadRefused     Code = "reload_refused"
 	AlarmsUndelivered Code = "alarms_undelivered"
 )
 
@@ -276,6 +277,11 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Code: "certificate_expiring", Is: ErrCertificateExpiring, Severity: Alarm,
 		Headline: "the certificate ends soon, or has ended",
 		Action:   "Replace the files of the certificate and its key.",
+	},
+	{
+		Code: ReloadRefused, Severity: Alarm,
+		Headline: "a reload was refused: the settings of before stay in force, and the next restart ends with exit code 2",
+		Action:   "Correct what the error names; leafd config checks it. Then reload again.",
 	},
 	{
 		Code: RegistryDataLost, Severity: Alarm, Event: true,

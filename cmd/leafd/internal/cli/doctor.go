@@ -29,7 +29,8 @@ Nothing is written except one small file in the data directory, which is removed
 Whether ZooKeeper allows what a daemon writes is found out by a transaction that can't
 succeed, and what the database allows by EXPLAIN.
 
-All checks run at once. Each line is OK, WARN (a daemon starts, and an operator should see to
+Where a setting is wrong it asks the daemon that runs with the settings of before, and
+leaves the other checks out. Else all checks run at once. Each line is OK, WARN (a daemon starts, and an operator should see to
 it), FAIL, or SKIP (it failed too, because of another one), the name of the check, what was
 found, and behind an arrow what to do. The last line says what to do first, about the worst of them.
 
@@ -47,10 +48,12 @@ check and do), and results, a list of check, status (skip, too), found and do.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, values, err := a.load(cmd.Context(), cmd.Flags())
 		results := doctor.SettingsResults(cfg, err)
+		p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: a.timeout}
 		if err == nil {
 			defer a.waits("the checks, for %s each at most (--timeout)", settings.Short(a.timeout))()
-			p := &doctor.Patient{Cfg: cfg, Clock: a.Clock, Values: values, Timeout: a.timeout}
 			results = append(results, p.Run(cmd.Context())...)
+		} else {
+			results = append(results, p.Running(cmd.Context())...)
 		}
 		found := doctorJSON(results)
 		err = a.show(found, found.print)

@@ -57,7 +57,7 @@ a restart. With one bad setting none changes, and the log says what is wrong.`,
 			return err
 		}
 		reload.Load = func(ctx context.Context) (settings.Config, *settings.Values, error) { return a.load(ctx, cmd.Flags()) }
-		reload.Log, reload.Values = log, values
+		reload.Log, reload.Values, reload.Clock = log, values, a.Clock
 		return a.serve(cmd.Context(), cfg, daemon.Deps{
 			Version: a.thisBuild().Version, Clock: a.Clock, Log: log, Reload: reload,
 			Inherited: a.inherited, Notify: notify,

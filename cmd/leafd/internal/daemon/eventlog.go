@@ -125,6 +125,9 @@ func (d *daemon) conditions() []condition.Condition {
 	if d.certificates != nil {
 		all = append(all, d.certificates.Conditions()...)
 	}
+	if err := d.Reload.refused.Load(); err != nil {
+		all = append(all, condition.ByCode(condition.ReloadRefused, "", *err))
+	}
 	if err := d.alarms.Undelivered(); err != nil {
 		all = append(all, condition.ByCode(condition.AlarmsUndelivered, "", err))
 	}

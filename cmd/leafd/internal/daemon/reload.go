@@ -2,14 +2,17 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
@@ -27,12 +30,17 @@ import (
 //  4. A part that joins after a reload gets the settings of that reload.
 //  5. Reloads happen one after the other. A signal that comes during one makes
 //     another after it.
+//  6. From a reload that is refused until one succeeds that is a condition, with the
+//     mistakes: what an operator believes to be revoked goes on meanwhile.
 type Reloader struct {
 	Load   func(ctx context.Context) (settings.Config, *settings.Values, error)
 	Log    zerolog.Logger
 	Values *settings.Values // in force; Run's goroutine alone uses them
+	Clock  clock.Clock      // tells when a reload was refused
 
 	cfg atomic.Pointer[settings.Config] // the start's, with all reloads since; atomic, because a stop must not wait for a reload
+
+	refused atomic.Pointer[error] // why the last reload was; nil: it was not
 
 	mu    sync.Mutex
 	parts map[string]func(cfg settings.Config) // mu protects
@@ -78,6 +86,8 @@ func (r *Reloader) once(ctx context.Context) {
 		return
 	}
 	if err != nil {
+		why := refusal(r.Clock.Read().Wall(), err)
+		r.refused.Store(&why)
 		r.Log.Error().Err(err).Msg("reload: refused, and no setting has changed; fix this and send SIGHUP again")
 		return
 	}
@@ -87,6 +97,7 @@ func (r *Reloader) once(ctx context.Context) {
 		take(merged)
 	}
 	r.cfg.Store(&merged)
+	r.refused.Store(nil)
 	r.mu.Unlock()
 	for _, warning := range next.Warnings {
 		r.Log.Warn().Msg(warning)
@@ -100,6 +111,13 @@ func (r *Reloader) once(ctx context.Context) {
 	if len(waiting) > 0 {
 		r.Log.Warn().Strs("settings", waiting).Msg("reload: these settings have changed and need a restart: the old values stay in force")
 	}
+}
+
+// refusal returns why a reload was refused, and when, on one line.
+func refusal(at clock.Millis, err error) error {
+	mistakes := settings.Errors{err.Error()}
+	_ = errors.As(err, &mistakes)
+	return fmt.Errorf("at %s: %s", at, strings.Join(mistakes, "; "))
 }
 
 // changes returns the settings that were taken, with old and new values, which are then the ones in

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/test/clitest"
@@ -25,7 +26,7 @@ import (
 func TestReloadIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	r := NewReloader(settings.Config{Node: "n", Limits: settings.Limits{MaxBatch: 1}})
-	r.Log, r.Values = zerolog.Nop(), &settings.Values{}
+	r.Log, r.Values, r.Clock = zerolog.Nop(), &settings.Values{}, clock.System()
 	var next settings.Config
 	var refuse error
 	r.Load = func(context.Context) (settings.Config, *settings.Values, error) {
@@ -43,10 +44,12 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	r.once(t.Context())
 	require.Equal(t, map[string][]int{"one": {1}, "two": {1}}, took)
 	require.Equal(t, 1, r.current().Limits.MaxBatch)
+	require.ErrorContains(t, *r.refused.Load(), "unexpected EOF")
 
 	next, refuse = settings.Config{Node: "another", Limits: settings.Limits{MaxBatch: 3}}, nil
 	r.once(t.Context())
 	require.Equal(t, "n", r.current().Node)
+	require.Nil(t, r.refused.Load())
 	record("one")
 	require.Equal(t, map[string][]int{"one": {1, 3, 3}, "two": {1, 3}}, took)
 }
@@ -55,7 +58,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 func TestSignalsDuringAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReloader(settings.Config{})
-		r.Log, r.Values = zerolog.Nop(), &settings.Values{}
+		r.Log, r.Values, r.Clock = zerolog.Nop(), &settings.Values{}, clock.System()
 		var reloads atomic.Int64
 		r.Load = func(context.Context) (settings.Config, *settings.Values, error) {
 			reloads.Add(1)

@@ -79,6 +79,18 @@ func occupied(ctx context.Context, address string) error {
 // readyBytes is more than a daemon's readiness has.
 const readyBytes = 1 << 20
 
+// Running asks the daemon that may run here with the settings of before, where those of now are wrong: of the checks
+// it alone needs but some of them.
+func (p *Patient) Running(ctx context.Context) []Result {
+	return run(ctx, []check{{true, "conditions", p.Timeout, func(ctx context.Context, r *report) {
+		if err := occupied(ctx, p.Cfg.Listen.Address); !errors.Is(err, syscall.EADDRINUSE) {
+			r.add(Result{Check: "conditions", Status: Skip, Found: fmt.Sprintf("no daemon was asked: none listens on %q. The other checks need all settings", p.Cfg.Listen.Address)})
+			return
+		}
+		p.conditions(ctx, r)
+	}}})
+}
+
 // conditions asks the daemon that runs what is wrong with it.
 func (p *Patient) conditions(ctx context.Context, r *report) {
 	const check = "conditions"
