@@ -90,6 +90,7 @@ service reads; --config= reads no file.
 	root.SetUsageFunc(usage)
 	root.AddCommand(a.serveCmd(), a.clusterCmd(), a.workerCmd(), a.clockCmd(), a.idCmd(), a.segmentCmd(), a.doctorCmd(), a.supportCmd(), a.benchCmd(), a.configCmd(), a.versionCmd())
 	explainArgs(root)
+	completeValues(root)
 	return root
 }
 

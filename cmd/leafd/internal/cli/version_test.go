@@ -59,6 +59,24 @@ func TestCompletion(t *testing.T) {
 		require.Contains(t, leafd(t, "completion", shell).OK(t), "leafd", shell)
 	}
 	require.Contains(t, invocation{args: []string{"__complete", "serve", "--adv"}}.run(t).Stdout, "--advertise")
+	for line, want := range map[string]string{ // the words, and cobra's number: 0 files, 4 nothing else, 16 directories
+		"serve --log-level=":        "trace debug info warn error :4",
+		"serve --segment-guard ":    "prefer require :4",
+		"serve --modes ":            "snowflake segment snowflake,segment :4",
+		"serve --release-on-stop=":  "true false :4",
+		"serve --data-dir ":         ":16",
+		"serve --tls-cert ":         ":0",
+		"serve --config ":           ":0",
+		"serve --node ":             ":4",
+		"worker list -o ":           "text json :4",
+		"id next --token-file ":     ":0",
+		"worker list --timeout ":    ":4",
+		"cluster init --yes=":       "true false :4",
+		"worker list --zk-tls-ca=/": ":0",
+	} {
+		args := append([]string{"__complete"}, strings.Split(line, " ")...)
+		require.Equal(t, want, strings.Join(strings.Fields(invocation{args: args}.run(t).Stdout), " "), line)
+	}
 }
 
 // fullDisk fails every write.
