@@ -303,6 +303,24 @@ func TestTakenPortTouchesNothing(t *testing.T) {
 	require.NoDirExists(t, m.dataDir())
 }
 
+// With --max-ahead the clock may be set back by as much: no ID is refused, and a restart waits for it.
+func TestClockIsSetBackWithinMaxAhead(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	l := m.ready("--max-ahead", "2s")
+	ld := newLoad(l, "/api/snowflake/get/a")
+	require.Eventually(t, func() bool { return ld.count() > 100 }, eventually, time.Millisecond)
+	m.step(-1900 * time.Millisecond)
+	l.awaitLog(`"condition":"clock_behind"`)
+	require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
+	all := ld.stop()
+	require.Empty(t, ld.refused)
+	require.Zero(t, ld.failed)
+	require.Equal(t, cli.ExitOK, l.stop())
+	all = append(all, m.ready("--max-ahead", "2s").some()...)
+	requireDistinct(t, all)
+}
+
 // The clock steps while the daemon runs: refused, not ready, an alarm, and all
 // of it undone once the clock has caught up; the IDs before and after differ.
 func TestClockStepsWhileRunning(t *testing.T) {

@@ -18,7 +18,7 @@ millisecond, or on one day, which is a day of UTC. So
 
   SELECT ... WHERE id BETWEEN first AND last
 
-finds the rows of that time by their primary key.
+finds the rows of that time by their primary key. With --max-ahead the last one is that of as much later.
 
 ` + momentHelp,
 		Example: "  leafd id at '2026-11-21 10:00'\n  leafd id at 2026-11-21 -o json",
@@ -29,13 +29,13 @@ finds the rows of that time by their primary key.
 			return settings.AsUsage(err)
 		}
 		first, _, early := cfg.Snowflake.Layout.Range(from)
-		_, last, late := cfg.Snowflake.Layout.Range(until)
+		_, last, late := cfg.Snowflake.Layout.Range(until.Add(cfg.Snowflake.Ahead))
 		if err := cmp.Or(early, late); err != nil {
 			return settings.AsUsage(err)
 		}
 		answer := jsonRange{From: from.String(), Until: until.String(), First: Decimal(first), Last: Decimal(last)}
 		return a.show(answer, columns([]jsonRange{answer}, "first", "last", "from", "until"))
-	}, "layout", "epoch")
+	}, "layout", "epoch", "max-ahead")
 }
 
 // jsonRange is a range of IDs for programs, both ends included.

@@ -117,7 +117,7 @@ func (d *daemon) beginLife(ctx context.Context, why, displaced error) (*life, er
 	}
 	l.ids, err = snowflake.New(snowflake.Config{
 		Layout: d.cfg.Snowflake.Layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: l.worker.ID(), Clock: d.Clock,
-		Fence: l.worker, Floor: l.worker.Floor(), Jitter: int(min(snowflake.DefaultJitter, d.cfg.Snowflake.Layout.MaxSequence()+1)),
+		Fence: l.worker, Floor: l.worker.Floor(), Ahead: d.cfg.Snowflake.Ahead, Jitter: int(min(snowflake.DefaultJitter, d.cfg.Snowflake.Layout.MaxSequence()+1)),
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.worker.Close(ctx, l.worker.Floor()-1))
@@ -139,7 +139,7 @@ func (l *life) config() (worker.Config, error) {
 		ReportInterval: d.cfg.Tuning.ReportInterval, CeilingLead: d.cfg.Tuning.CeilingLead,
 		MaxForwardStep: d.cfg.Tuning.MaxForwardStep, MaxWait: d.cfg.Clock.StartupTimeout,
 		Threshold: d.Reload.current().Clock.Threshold, Estimator: d.cfg.Clock.Estimator, PeerInterval: d.cfg.Tuning.PeerInterval,
-		Lease: d.cfg.ZooKeeper.Lease, Settle: d.cfg.Tuning.Settle, ReleaseOnStop: d.cfg.ZooKeeper.ReleaseOnStop,
+		Lease: d.cfg.ZooKeeper.Lease, Settle: d.cfg.Tuning.Settle, ReleaseOnStop: d.cfg.ZooKeeper.ReleaseOnStop, MaxAhead: d.cfg.Snowflake.Ahead,
 		Notify: d.workerEvent,
 	}
 	if len(d.cfg.ZooKeeper.Servers) == 0 {

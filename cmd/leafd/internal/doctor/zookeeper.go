@@ -109,7 +109,7 @@ func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Snapshot
 	switch {
 	case verdict == inspect.Copied:
 		r.Fail(check, fmt.Errorf("%w: %s", worker.ErrCopied, words), "start with an empty --data-dir; a start on this one sets its record aside")
-	case known && e.Timestamp > now:
+	case known && e.Timestamp > now.Add(p.Cfg.Snowflake.Ahead):
 		r.Fail(check, fmt.Errorf("%w: it is %s behind the %s that worker %d recorded in ZooKeeper", worker.ErrClockRefused, e.Timestamp.Sub(now), e.Timestamp, e.WorkerID),
 			"fix the clock (NTP), or wait until it has caught up")
 	case verdict == inspect.NoCluster:

@@ -95,6 +95,8 @@ type Snowflake struct {
 	Datacenter int64  `key:"datacenter" default:"0" range:"0 or more"` // 0..Layout.MaxDatacenter()
 	Bits       string `key:"layout" default:"41+10+12"`
 	Epoch      int64  `key:"epoch" default:"1288834974657" range:"0 or more"`
+	// Ahead is how far IDs' times may be ahead of the clock: a third of Tuning.CeilingLead at most.
+	Ahead time.Duration `key:"max-ahead" default:"0s" range:"0s to 2s"`
 
 	On     bool             // Modes has snowflake
 	Layout snowflake.Layout // of Bits and Epoch

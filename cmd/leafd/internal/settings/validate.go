@@ -27,6 +27,7 @@ func (c *Config) validate(ctx context.Context, src Sources, v *Values) {
 	lead := c.Tuning.CeilingLead
 	v.rule("data-dir", c.DataDir != "", "want a directory")
 	v.rule("startup-timeout", c.Clock.StartupTimeout > lead, "want more than %s, for which a start after a crash may wait", lead)
+	v.rule("max-ahead", c.Snowflake.Ahead <= lead/3, "want %s at most, a third of what is recorded ahead", lead/3)
 	// A piece that ends within twice the threshold is prolonged no more (ending-piece).
 	v.rule("lease", c.ZooKeeper.Lease >= 2*c.Clock.Threshold+lead, "want at least %s more than twice clock-threshold, which is %s", lead, Short(c.Clock.Threshold))
 	v.rule("node", len(c.Node) <= maxNodeBytes, "want at most %d characters", maxNodeBytes)
