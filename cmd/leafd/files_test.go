@@ -90,7 +90,7 @@ func TestExposedDaemon(t *testing.T) {
 	require.NoError(t, os.Chmod(config, 0o644))
 	require.NoError(t, os.Chmod(m.dataDir(), 0o777))
 	l = m.ready("--config", config)
-	require.True(t, l.hasLogged(`"level":"warn"`, config+", which has alarm-webhook, is readable to every user of this machine (mode 0644): chmod o-r, or set LEAFD_ALARM_WEBHOOK instead"), l.Log())
+	require.True(t, l.hasLogged(`"level":"warn"`, config+", which has alarm-webhook, is readable to every user of this machine (mode 0644): see that the daemon's user or group has it, then chmod o-r, or set LEAFD_ALARM_WEBHOOK instead"), l.Log())
 	require.True(t, l.hasLogged(`"level":"warn"`, "others can write to the data directory", "(mode 0777)", `"do":"chmod 0700 `+m.dataDir()), l.Log())
 	require.NotContains(t, l.Log(), "hunter2")
 	d := m.doctor(l.addr, "--config", config)

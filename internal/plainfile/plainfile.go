@@ -84,5 +84,5 @@ func Exposed(name string, mode fs.FileMode) string {
 	case mode&0o002 != 0:
 		able, change = "writable", "o-rw"
 	}
-	return fmt.Sprintf("%s is %s to every user of this machine (mode %04o): chmod %s", name, able, mode, change)
+	return fmt.Sprintf("%s is %s to every user of this machine (mode %04o): see that the daemon's user or group has it, then chmod %s", name, able, mode, change)
 }

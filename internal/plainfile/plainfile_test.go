@@ -62,8 +62,8 @@ func TestRead(t *testing.T) {
 
 func TestExposed(t *testing.T) {
 	require.Empty(t, Exposed("token", 0o660))
-	require.Equal(t, "token is readable to every user of this machine (mode 0644): chmod o-r", Exposed("token", 0o644))
-	require.Equal(t, "token is writable to every user of this machine (mode 0602): chmod o-rw", Exposed("token", 0o602))
+	require.Equal(t, "token is readable to every user of this machine (mode 0644): see that the daemon's user or group has it, then chmod o-r", Exposed("token", 0o644))
+	require.Equal(t, "token is writable to every user of this machine (mode 0602): see that the daemon's user or group has it, then chmod o-rw", Exposed("token", 0o602))
 	_, _, err := Read(filepath.Join(t.TempDir(), "none"), 1)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
