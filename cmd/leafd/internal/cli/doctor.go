@@ -30,9 +30,10 @@ Whether ZooKeeper allows what a daemon writes is found out by a transaction that
 succeed, and what the database allows by EXPLAIN.
 
 Where a setting is wrong it asks the daemon that runs with the settings of before, and
-leaves the other checks out. Else all checks run at once. Each line is OK, WARN (a daemon starts, and an operator should see to
-it), FAIL, or SKIP (it failed too, because of another one), the name of the check, what was
-found, and behind an arrow what to do. The last line says what to do first, about the worst of them.
+leaves the other checks out. Else all checks run at once. Each line is OK, WARN (a daemon
+starts, and an operator should see to it), FAIL, or SKIP (left out, or failed because of
+another one), the name of the check, what was found, and behind an arrow what to do. The
+last line says what to do first, about the worst of them.
 
 Exit codes: 0 nothing failed; else that of the first failed check which has one of its own,
 as the daemon's would be: 2 settings, 3 the clock would be refused, 4 the identity is held by
