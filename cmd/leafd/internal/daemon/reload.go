@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,11 +114,19 @@ func (r *Reloader) once(ctx context.Context) {
 	}
 }
 
-// refusal returns why a reload was refused, and when, on one line.
+// namesAFile finds what a mistake says of a setting that names a file.
+var namesAFile = regexp.MustCompile(`([-_](?:file|cert|key|ca|FILE|CERT|KEY|CA)) is .*`)
+
+// refusal returns why a reload was refused, and when, on one line that every client may read: where a file is to be
+// named, the secret itself may have been put by mistake, so that the log alone has it.
 func refusal(at clock.Millis, err error) error {
 	mistakes := settings.Errors{err.Error()}
 	_ = errors.As(err, &mistakes)
-	return fmt.Errorf("at %s: %s", at, strings.Join(mistakes, "; "))
+	var shown []string
+	for _, mistake := range mistakes {
+		shown = append(shown, namesAFile.ReplaceAllString(mistake, "$1 can't be used, the log says why"))
+	}
+	return fmt.Errorf("at %s: %s", at, strings.Join(shown, "; "))
 }
 
 // changes returns the settings that were taken, with old and new values, which are then the ones in

@@ -54,6 +54,21 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	require.Equal(t, map[string][]int{"one": {1, 3, 3}, "two": {1, 3}}, took)
 }
 
+// What every client may read of a refused reload has no value of a setting that names a file.
+func TestRefusalShowsNoSecretInPlaceOfAFile(t *testing.T) {
+	t.Parallel()
+	for _, s := range settings.All() {
+		if s.Kind != settings.KindFile {
+			continue
+		}
+		for _, name := range []string{"/etc/leafd/leafd.yaml:3: " + s.Name, "--" + s.Name, settings.EnvName(s.Name)} {
+			said := refusal(0, settings.Errors{"--lease is \"x\": want 1m to 8760h", name + ` is "hunter2": open hunter2: no such file`}).Error()
+			require.NotContains(t, said, "hunter2")
+			require.Contains(t, said, "--lease is \"x\": want 1m to 8760h; "+name+" can't be used, the log says why")
+		}
+	}
+}
+
 // However many signals come during a reload, one more follows it.
 func TestSignalsDuringAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
