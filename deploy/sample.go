@@ -3,7 +3,7 @@ package deploy
 
 import _ "embed"
 
-// Sample is leafd.yaml: every setting at its default, under a comment whose first line is what the help says of it.
+// Sample is leafd.yaml: every setting at its default, under a comment, of which the help has the first line.
 //
 //go:embed leafd.yaml
 var Sample string

@@ -152,7 +152,7 @@ func TestDoctorOfBadSettings(t *testing.T) {
 	leafd(t, "doctor", "-o", "yaml").Failed(t, cli.ExitUsage, "--output")
 }
 
-// A file that is no YAML any more, or names a wrong value, keeps no one from asking the daemon that runs with the file of before:
+// A file that is no YAML any more, or names a wrong value, does not keep doctor from asking the daemon that runs with the file of before:
 // its address stands on a line that can be read.
 func TestDoctorOfBadSettingsAsksTheDaemonThatRuns(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func FuzzAddresses(f *testing.F) {
 	})
 }
 
-// validated checks c, of whose settings the command takes one.
+// validated checks c for a command that takes one setting.
 func validated(c *Config, name string) *Values {
 	v := &Values{All: []*Value{{Name: name, Setting: Setting{Name: name}}}}
 	c.validate(context.Background(), Sources{}, v)
