@@ -13,6 +13,7 @@ import (
 
 // Defaults of Config.
 const (
+	DefaultAhead          = 10 * time.Second
 	DefaultMaxAhead       = 20_000
 	DefaultMaxAge         = 10 * time.Second
 	DefaultRequestTimeout = time.Second
@@ -33,8 +34,12 @@ type Config struct {
 	HTTPClient *http.Client
 	// Token, where it isn't empty, is what daemons with a tokens-file know this caller by.
 	Token string
+	// Ahead is how long the IDs that were fetched ahead last at the rate of use: so long a source goes on
+	// when no daemon answers. Snowflake IDs have the time at which they were fetched: they
+	// are fetched for a second ahead, or a quarter of MaxAge, where that is less.
+	Ahead time.Duration
 	// MaxAhead is how many IDs of one source may be fetched and not handed out yet,
-	// from 2: what a crash loses at most. A batch is at most half of it.
+	// from 2: what a crash loses at most. Half of it bounds what Ahead keeps there, and a batch.
 	MaxAhead int
 	// MaxAge is how old a snowflake ID may be when it is handed out, from RequestTimeout;
 	// negative: any age. Segment IDs don't age.
@@ -107,6 +112,12 @@ func (c *Config) complete() error {
 	if c.MaxAhead < 2 {
 		return fmt.Errorf("client: MaxAhead is %d: want 2 or more, or 0 for %d", c.MaxAhead, DefaultMaxAhead)
 	}
+	if c.Ahead == 0 {
+		c.Ahead = DefaultAhead
+	}
+	if c.Ahead < 0 {
+		return fmt.Errorf("client: Ahead is %s: want more than 0, or 0 for %s", c.Ahead, DefaultAhead)
+	}
 	if c.MaxAge == 0 {
 		c.MaxAge = DefaultMaxAge
 	}
@@ -135,19 +146,25 @@ func parseAddress(address string) (string, error) {
 // Snowflake returns the source of snowflake IDs for key, which names the caller; 1 to 128
 // bytes. The same key gives the same source.
 func (c *Client) Snowflake(key string) *Source {
-	return c.source("/api/snowflake/get/", key, c.cfg.MaxAge)
+	ahead := min(c.cfg.Ahead, time.Second)
+	if c.cfg.MaxAge > 0 {
+		ahead = min(ahead, c.cfg.MaxAge/4) // an ID is used within twice that, at an even rate
+	}
+	return c.source("/api/snowflake/get/", key, ahead, c.cfg.MaxAge)
 }
 
 // Segment returns the source of the IDs of tag. The same tag gives the same source.
-func (c *Client) Segment(tag string) *Source { return c.source("/api/segment/get/", tag, -1) }
+func (c *Client) Segment(tag string) *Source {
+	return c.source("/api/segment/get/", tag, c.cfg.Ahead, -1)
+}
 
-func (c *Client) source(prefix, key string, maxAge time.Duration) *Source {
+func (c *Client) source(prefix, key string, ahead, maxAge time.Duration) *Source {
 	path := prefix + url.PathEscape(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.sources[path]
 	if s == nil {
-		s = newSource(c, path, maxAge)
+		s = newSource(c, path, ahead, maxAge)
 		c.sources[path] = s
 		if c.closed {
 			s.closed = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ func (s *Source) run(ctx context.Context) {
 				return // Close fails the waiters
 			}
 			if err == nil {
-				s.put(ids, int64(n), at)
+				s.put(ids, n, at)
 				continue
 			}
 			if again := s.note(err, n); !again {
@@ -38,45 +39,19 @@ func (s *Source) run(ctx context.Context) {
 	}
 }
 
-// wanted returns how many IDs to fetch now; 0: none. A batch is at most half
-// of MaxAhead, and is asked for only while no more than one is there, or more than one is
-// owed to callers that wait.
-func (s *Source) wanted() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.queued != nil {
-		return 0
-	}
-	owed := 0
-	for _, w := range s.waiters {
-		owed += len(w.dst)
-	}
-	if owed > 0 {
-		return min(max(s.size, owed), s.limit)
-	}
-	b := s.current.Load()
-	if int64(b.left()) > b.size-b.mark {
-		return 0
-	}
-	if s.promoted == 0 { // no caller has asked for an ID yet
-		return 0
-	}
-	return min(s.size, s.limit)
-}
-
 // put queues a batch that was fetched.
-func (s *Source) put(ids []run, n int64, at time.Duration) {
-	b := &batch{runs: ids, size: n, mark: n / 2, at: at}
+func (s *Source) put(ids []run, n int, at time.Duration) {
+	b := &batch{runs: ids, size: int64(n), mask: 1<<max(bits.Len(uint(n))-5, 0) - 1, at: at} // it is looked 16 to 32 times
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastErr = nil
 	s.stats.Requests++
-	s.stats.Fetched += n
+	s.stats.Fetched += b.size
 	if s.closed {
-		s.stats.Dropped += n
+		s.stats.Dropped += b.size
 		return
 	}
-	s.queued = b
+	s.queued = append(s.queued, b)
 	s.serveLocked()
 }
 
@@ -87,7 +62,6 @@ func (s *Source) note(err error, n int) (again bool) {
 	var refused *Error
 	if errors.As(err, &refused) && refused.Code == "bad_count" && n > 1 {
 		s.limit = max(n/2, 1) // the daemons' --max-batch, or --max-range, is smaller
-		s.size = min(s.size, s.limit)
 		return true
 	}
 	s.lastErr = err

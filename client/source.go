@@ -14,7 +14,7 @@ import (
 type batch struct {
 	runs []run
 	size int64
-	mark int64         // the call that takes this one has the next batch fetched
+	mask int64         // a call that takes an ID whose place has none of these bits has the fetcher look how many are wanted
 	at   time.Duration // client's monotonic time before the request was sent
 	next atomic.Int64  // first that no call has; may lie beyond the end
 }
@@ -30,9 +30,9 @@ func (b *batch) id(i int64) int64 {
 	return r.first + i - r.begin
 }
 
-// take fills dst from the batch, and returns how many it took; refill is true when the
-// batch is half used.
-func (b *batch) take(dst []int64) (n int, refill bool) {
+// take fills dst from the batch, and returns how many it took; look is true when the
+// fetcher is to look how many are wanted.
+func (b *batch) take(dst []int64) (n int, look bool) {
 	k := int64(len(dst))
 	end := b.next.Add(k)
 	first := end - k
@@ -46,7 +46,7 @@ func (b *batch) take(dst []int64) (n int, refill bool) {
 		}
 		dst[i-first] = b.runs[k].first + i - b.runs[k].begin
 	}
-	return n, first <= b.mark && b.mark < end
+	return n, first&b.mask == 0 || first|b.mask < end-1
 }
 
 // left is how many IDs no call has.
@@ -64,16 +64,15 @@ type Source struct {
 
 	current atomic.Pointer[batch] // never nil; changed under mu
 
-	mu       sync.Mutex
-	started  bool          // mu protects; the fetcher runs
-	closed   bool          // mu protects
-	queued   *batch        // mu protects; follows on current; nil: none
-	waiters  []*waiter     // mu protects; in the order in which they came
-	size     int           // mu protects; of the next batch
-	limit    int           // mu protects; largest batch that the daemons allow
-	promoted time.Duration // mu protects; when current became it
-	lastErr  error         // mu protects; of the last request; nil when it worked
-	stats    Stats         // mu protects
+	mu      sync.Mutex
+	started bool      // mu protects; the fetcher runs
+	closed  bool      // mu protects
+	queued  []*batch  // mu protects; follow on current
+	waiters []*waiter // mu protects; in the order in which they came
+	limit   int       // mu protects; largest batch that the daemons allow
+	pace    pace      // mu protects
+	lastErr error     // mu protects; of the last request; nil when it worked
+	stats   Stats     // mu protects
 
 	requests requests // of the fetcher
 }
@@ -88,9 +87,9 @@ type waiter struct {
 // firstSize is the size of a source's first batch.
 const firstSize = 64
 
-func newSource(c *Client, path string, maxAge time.Duration) *Source {
-	limit := c.cfg.MaxAhead / 2
-	s := &Source{client: c, path: path, maxAge: maxAge, wake: make(chan struct{}, 1), size: min(firstSize, limit), limit: limit}
+func newSource(c *Client, path string, ahead, maxAge time.Duration) *Source {
+	most := c.cfg.MaxAhead / 2
+	s := &Source{client: c, path: path, maxAge: maxAge, wake: make(chan struct{}, 1), limit: most, pace: pace{ahead: ahead, most: most}}
 	s.current.Store(new(batch))
 	s.requests.init(c)
 	return s
@@ -104,7 +103,7 @@ func (s *Source) Next(ctx context.Context) (int64, error) {
 	if s.young(b) {
 		i := b.next.Add(1) - 1
 		if i < b.size {
-			if i == b.mark {
+			if i&b.mask == 0 {
 				s.poke()
 			}
 			return b.id(i), nil
@@ -127,8 +126,8 @@ func (s *Source) waitForOne(ctx context.Context) (int64, error) {
 func (s *Source) NextN(ctx context.Context, dst []int64) error {
 	b := s.current.Load()
 	if s.young(b) {
-		n, refill := b.take(dst)
-		if refill {
+		n, look := b.take(dst)
+		if look {
 			s.poke()
 		}
 		dst = dst[n:]
@@ -219,34 +218,12 @@ func (s *Source) serveLocked() {
 			w.done <- nil
 			continue
 		}
-		if s.queued == nil {
+		if len(s.queued) == 0 {
 			return
 		}
-		s.promoteLocked()
+		s.current.Store(s.queued[0]) // the one before has nothing left, or is too old
+		s.queued = s.queued[1:]
 	}
-}
-
-// quick and slow bound how long a batch lasts: one that is used up sooner doubles the
-// next, one that lasts longer halves it.
-const (
-	quick = 20 * time.Millisecond
-	slow  = 500 * time.Millisecond
-)
-
-// promoteLocked makes the queued batch the current one. What the one before still has
-// goes to no other caller: it has nothing left, or is too old.
-func (s *Source) promoteLocked() {
-	now := s.client.mono()
-	switch lasted := now - s.promoted; {
-	case s.promoted == 0:
-	case lasted < quick:
-		s.size = min(2*s.size, s.limit)
-	case lasted > slow:
-		s.size = max(s.size/2, 1)
-	}
-	s.promoted = now
-	s.current.Store(s.queued)
-	s.queued = nil
 }
 
 // Stats is what a source has done, for metrics.
@@ -265,10 +242,7 @@ func (s *Source) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
-	st.Ahead, st.Waiting, st.Batch = s.current.Load().left(), len(s.waiters), s.size
-	if s.queued != nil {
-		st.Ahead += s.queued.left()
-	}
+	st.Ahead, st.Waiting, st.Batch = s.aheadLocked(), len(s.waiters), s.batchLocked()
 	return st
 }
 
@@ -277,11 +251,10 @@ func (s *Source) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.stats.Dropped += s.current.Load().drop()
-	if s.queued != nil {
-		s.stats.Dropped += s.queued.drop()
-		s.queued = nil
+	for _, b := range append(s.queued, s.current.Load()) {
+		s.stats.Dropped += b.drop()
 	}
+	s.queued = nil
 	s.failLocked(ErrClosed)
 }
 

@@ -32,8 +32,9 @@ func within(t testing.TB) context.Context {
 // leafd is a daemon that a test runs, and may start again at the same address.
 type leafd struct {
 	*proctest.Daemon
-	t   testing.TB
-	cfg proctest.Config
+	t    testing.TB
+	data string // its data directory
+	cfg  proctest.Config
 }
 
 // startLeafd runs a daemon until the test ends, and returns once it is ready.
@@ -49,8 +50,9 @@ func launchLeafd(t testing.TB, args ...string) *leafd {
 	t.Helper()
 	address, err := proctest.FreeAddress()
 	require.NoError(t, err)
-	command := append([]string{proctest.Leafd(t), "serve", "--listen", address, "--data-dir", t.TempDir()}, args...)
-	d := &leafd{t: t, cfg: proctest.Config{Command: command, Address: address}}
+	data := t.TempDir()
+	command := append([]string{proctest.Leafd(t), "serve", "--listen", address, "--data-dir", data}, args...)
+	d := &leafd{t: t, data: data, cfg: proctest.Config{Command: command, Address: address}}
 	d.launch()
 	t.Cleanup(func() { require.NoError(t, d.Stop(proctest.Patience)) })
 	return d
@@ -188,4 +190,52 @@ func BenchmarkNext(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "IDs/s")
 	cpu := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/ID")
+}
+
+// TestAllDaemonsGone: IDs of segments go on for Config.Ahead at the rate at which they were used.
+func TestAllDaemonsGone(t *testing.T) {
+	d := startLeafd(t)
+	out, err := exec.CommandContext(t.Context(), proctest.Leafd(t), "segment", "create", "order", "--data-dir", d.data).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	const ahead = time.Second
+	var callers sync.WaitGroup
+	gone := make(chan struct{})
+	for _, rate := range []int{20, 100} {
+		c, err := client.New(client.Config{Addresses: []string{d.URL}, Ahead: ahead})
+		require.NoError(t, err)
+		defer c.Close()
+		s := c.Segment("order")
+		tick := time.NewTicker(ahead / time.Duration(rate))
+		defer tick.Stop()
+		take := func(patience time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, err := s.Next(ctx)
+			<-tick.C
+			return err
+		}
+		warm := make(chan struct{})
+		callers.Go(func() {
+			for n := range 2 * rate {
+				if err := take(proctest.Patience); err != nil {
+					t.Errorf("call %d: %v", n, err)
+				}
+			}
+			close(warm)
+			<-gone
+			n := 0
+			for take(time.Millisecond) == nil {
+				n++
+			}
+			if n < rate {
+				t.Errorf("%d IDs at %d a second", n, rate)
+			}
+			t.Logf("%d IDs at %d a second", n, rate)
+		})
+		<-warm
+	}
+	require.NoError(t, d.End(syscall.SIGKILL))
+	close(gone)
+	callers.Wait()
+	d.launch() // for its end
 }
