@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,11 +25,13 @@ var ErrClosed = errors.New("client: closed")
 
 // Config is what a Client is made of. Zero values get the default.
 type Config struct {
-	// Addresses are the daemons' base URLs, such as http://10.0.0.5:8080. For snowflake
+	// Addresses are the daemons' base URLs, such as http://10.0.0.5:8080. Each address of a
+	// name is a daemon, and names are looked up again every few seconds. For snowflake
 	// IDs they belong to one ZooKeeper root (or differ in --worker-id), for segment IDs
 	// to one database. Required.
 	Addresses []string
-	// HTTPClient makes the requests; its Transport decides on TLS and unix sockets.
+	// HTTPClient makes the requests; its Transport decides on TLS and unix sockets. A Transport that is no
+	// *http.Transport, or has a DialTLSContext, finds the addresses of names itself.
 	// Redirects are not followed, even if it would follow them. By default one that keeps a few
 	// connections to each daemon, and uses no proxy.
 	HTTPClient *http.Client
@@ -62,16 +65,20 @@ type Client struct {
 	cfg     Config // immutable, complete
 	http    *http.Client
 	ownHTTP bool
-	daemons []*daemon
-	mono    func() time.Duration // monotonic time since New; tests put their own here
+	sites   []*site
+	mono    func() time.Duration                                                   // monotonic time since New; tests put their own here
+	resolve func(ctx context.Context, host string) (addresses []string, err error) // and here
 
 	life    context.Context //nolint:containedctx // until Close
 	end     context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool               // mu protects
-	sources map[string]*Source // mu protects; by path
+	mu       sync.Mutex
+	closed   bool               // mu protects
+	sources  map[string]*Source // mu protects; by path
+	daemons  []*daemon          // mu protects; of all sites; never changed in place
+	lookupAt time.Duration      // mu protects; when the last lookup of names began
+	lookedUp chan struct{}      // mu protects; closed when it has ended; nil: none yet
 }
 
 // New returns a Client. It connects to nothing before the first ID is asked for.
@@ -81,14 +88,10 @@ func New(cfg Config) (*Client, error) {
 	}
 	started := time.Now()
 	c := &Client{cfg: cfg, mono: func() time.Duration { return time.Since(started) }, sources: make(map[string]*Source)}
-	c.life, c.end = context.WithCancel(context.Background())
-	for _, address := range cfg.Addresses {
-		base, err := parseAddress(address)
-		if err != nil {
-			return nil, err
-		}
-		c.daemons = append(c.daemons, &daemon{client: c, base: base})
+	c.resolve = func(ctx context.Context, host string) ([]string, error) {
+		return net.DefaultResolver.LookupHost(ctx, host)
 	}
+	c.life, c.end = context.WithCancel(context.Background())
 	if cfg.HTTPClient == nil {
 		c.ownHTTP = true
 		c.http = &http.Client{Transport: &http.Transport{
@@ -99,6 +102,14 @@ func New(cfg Config) (*Client, error) {
 		c.http = &own
 	}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for _, address := range cfg.Addresses {
+		base, err := parseAddress(address)
+		if err != nil {
+			return nil, err
+		}
+		c.sites = append(c.sites, c.newSite(base))
+	}
+	c.listLocked()
 	return c, nil
 }
 
@@ -135,12 +146,13 @@ func (c *Config) complete() error {
 }
 
 // parseAddress returns a base URL without a slash at its end.
-func parseAddress(address string) (string, error) {
+func parseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return "", fmt.Errorf("client: address %q: want a URL such as http://10.0.0.5:8080", address)
+		return nil, fmt.Errorf("client: address %q: want a URL such as http://10.0.0.5:8080", address)
 	}
-	return strings.TrimRight(u.String(), "/"), nil
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	return u, nil
 }
 
 // Snowflake returns the source of snowflake IDs for key, which names the caller; 1 to 128
@@ -188,6 +200,9 @@ func (c *Client) Close() {
 		s.close()
 	}
 	c.running.Wait()
+	for _, d := range c.daemons {
+		d.leave()
+	}
 	if c.ownHTTP {
 		c.http.CloseIdleConnections()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -181,7 +182,7 @@ func TestAnotherDaemon(t *testing.T) {
 			bad.do(test.bad)
 			c := newClient(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond }, good, bad)
 			s := c.Snowflake("order")
-			s.requests.order = []int{1, 0} // the bad one is asked first
+			s.requests.order = []*daemon{c.daemons[1], c.daemons[0]} // the bad one is asked first
 			_, err := s.Next(within(t))
 			require.NoError(t, err)
 			bad.do(nil)
@@ -245,7 +246,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 	homes := make([]int, daemons)
 	for _, s := range all {
-		homes[s.requests.order[0]]++
+		homes[slices.Index(c.daemons, s.requests.order[0])]++
 	}
 	asked := round()
 	require.Equal(t, []int{2 * homes[0], 2 * homes[1], 2 * homes[2], 2 * homes[3]}, asked, "each source is at home")
@@ -267,8 +268,9 @@ func TestRefusalMovesOneRequest(t *testing.T) {
 	home, other := newFake(t), newFake(t)
 	other.last = 1 << 32
 	home.first(func(w http.ResponseWriter, _ int) { refuse(w, http.StatusServiceUnavailable, "overloaded", 0) })
-	s := newClient(t, func(c *Config) { c.MaxAhead = 2 }, home, other).Snowflake("order")
-	s.requests.order = []int{0, 1}
+	c := newClient(t, func(c *Config) { c.MaxAhead = 2 }, home, other)
+	s := c.Snowflake("order")
+	s.requests.order = slices.Clone(c.daemons)
 	_, err := s.Next(within(t))
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 1}, []int{len(home.requests()), len(other.requests())})
@@ -315,7 +317,8 @@ func TestLeftAlone(t *testing.T) {
 		bad  func(w http.ResponseWriter)
 		rest time.Duration // between two requests, at least
 	}{
-		{"Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 30) }, 30 * time.Second},
+		{"Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusTooManyRequests, "rate_limited", 30) }, 30 * time.Second},
+		{"one of those behind it", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 30) }, firstPause},
 		{"no Retry-After", func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "worker_fenced", 0) }, firstPause},
 		{"no answer", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, firstPause / 2},
 	} {
@@ -333,6 +336,7 @@ func TestLeftAlone(t *testing.T) {
 			cancel()
 			require.ErrorIs(t, <-failed, context.Canceled)
 			require.LessOrEqual(t, asked, 1+int(took/test.rest))
+			require.Equal(t, test.rest <= firstPause, asked > 1, "one URL isn't left alone")
 		})
 	}
 }

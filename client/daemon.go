@@ -23,13 +23,17 @@ const (
 
 // daemon is one address.
 type daemon struct {
-	client *Client
-	base   string // URL without a slash at its end
+	client  *Client
+	base    string // URL without a slash at its end
+	name    string // in errors
+	address string // of a name; empty: base has it
+	http    *http.Client
 
 	mu       sync.Mutex
 	failures int           // mu protects; in a row
 	until    time.Duration // mu protects; it is left alone until then
 	down     bool          // mu protects; a probe runs, and other daemons come first
+	left     bool          // mu protects; its name hasn't its address any more
 }
 
 // state reports whether the daemon is down, and until when it is left alone.
@@ -37,6 +41,16 @@ func (d *daemon) state() (down bool, until time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.down, d.until
+}
+
+// leave ends what goes on for a daemon whose name hasn't its address any more.
+func (d *daemon) leave() {
+	d.mu.Lock()
+	d.down, d.left = false, true
+	d.mu.Unlock()
+	if d.address != "" { // the transport is its own
+		d.http.CloseIdleConnections()
+	}
 }
 
 // worked ends what failures have led to.
@@ -49,19 +63,23 @@ func (d *daemon) worked() {
 // broke notes that the daemon gave no answer that could be used: it comes last until it
 // answers a probe, or a request.
 func (d *daemon) broke() {
+	alone := d.client.isAlone()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.until = d.client.mono() + pause(d.failures)
+	d.until = d.client.mono() + pause(d.failures, alone)
 	d.failures++
-	if !d.down {
+	if !d.down && !d.left {
 		d.down = d.client.goRun(d.probe)
 	}
 }
 
 // pause is how long a daemon is left alone after so many failures before, spread so that
 // clients don't come back together.
-func pause(failures int) time.Duration {
+func pause(failures int, alone bool) time.Duration {
 	p := min(firstPause<<min(failures, 10), lastPause)
+	if alone {
+		p = firstPause
+	}
 	return p/2 + rand.N(p/2+1) //nolint:gosec // no secret
 }
 
@@ -83,9 +101,10 @@ func (d *daemon) probe(ctx context.Context) {
 			d.worked()
 			return
 		}
+		alone := d.client.isAlone()
 		d.mu.Lock()
 		d.failures++
-		d.until = d.client.mono() + pause(d.failures)
+		d.until = d.client.mono() + pause(d.failures, alone)
 		d.mu.Unlock()
 	}
 }
@@ -117,7 +136,10 @@ func (d *daemon) do(ctx context.Context, method, target, traceparent string) (*h
 	if traceparent != "" {
 		req.Header.Set("Traceparent", traceparent)
 	}
-	resp, err := d.client.http.Do(req)
+	resp, err := d.http.Do(req)
+	if err != nil && d.address != "" {
+		return nil, fmt.Errorf("client: at %s: %w", d.address, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err) // names the URL
 	}
@@ -141,15 +163,15 @@ func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int) (
 		return nil, d.refusal(resp)
 	}
 	if age := resp.Header.Get("Age"); age != "" {
-		return nil, fmt.Errorf("%w: %s gave a cached response (Age: %s): IDs must not be cached", ErrBadResponse, d.base, age)
+		return nil, fmt.Errorf("%w: %s gave a cached response (Age: %s): IDs must not be cached", ErrBadResponse, d.name, age)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(n)*maxLine+1)) // parseRanges refuses what is longer
 	if err != nil {
-		return nil, fmt.Errorf("client: reading from %s: %w", d.base, err)
+		return nil, fmt.Errorf("client: reading from %s: %w", d.name, err)
 	}
 	ids, err = parseRanges(body, n)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.base, err)
+		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
 	return ids, nil
 }
@@ -158,12 +180,12 @@ func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int) (
 func (d *daemon) refusal(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
-		return fmt.Errorf("client: reading from %s: %w", d.base, err)
+		return fmt.Errorf("client: reading from %s: %w", d.name, err)
 	}
-	e := &Error{Address: d.base, Status: resp.StatusCode}
+	e := &Error{Address: d.name, Status: resp.StatusCode}
 	var reply struct{ Code, Message string }
 	if json.Unmarshal(body, &reply) != nil || reply.Code == "" {
-		return fmt.Errorf("%w: %s answered %s", ErrBadResponse, d.base, resp.Status)
+		return fmt.Errorf("%w: %s answered %s", ErrBadResponse, d.name, resp.Status)
 	}
 	e.Code, e.Message = reply.Code, reply.Message
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {

@@ -28,7 +28,8 @@
 //  8. Each source has the daemons in a random order of its own, and asks the
 //     first of them that can be asked: a failure moves a request, and once its
 //     home, the first, is back the source is there again. So daemons have equal
-//     shares of the sources, after a rolling restart too.
+//     shares of the sources, after a rolling restart too. Each address of a name is a
+//     daemon.
 //
 // IDs of one source grow while one daemon gives them, in the order in which Next
 // returned where calls follow each other. IDs of several daemons interleave.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -64,7 +66,9 @@ func (s *Source) note(err error, n int) (again bool) {
 		s.limit = max(n/2, 1) // the daemons' --max-batch, or --max-range, is smaller
 		return true
 	}
-	s.lastErr = err
+	if s.lastErr == nil || !errors.Is(err, errNone) { // why they are left alone says more
+		s.lastErr = err
+	}
 	if !isFinal(err) {
 		return true
 	}
@@ -89,14 +93,21 @@ const recent = 1024
 
 // requests asks the daemons on behalf of one source. It belongs to the fetcher.
 type requests struct {
-	order  []int           // indexes of the daemons: the first is the source's home
-	until  []time.Duration // by daemon: for this source it is left alone until then
-	firsts []int64         // of the last responses, at most recent
+	order  []*daemon                 // the first is the source's home
+	until  map[*daemon]time.Duration // for this source it is left alone until then
+	firsts []int64                   // of the last responses, at most recent
 }
 
-func (r *requests) init(c *Client) {
-	r.until = make([]time.Duration, len(c.daemons))
-	r.order = rand.Perm(len(c.daemons)) //nolint:gosec // no secret
+// update takes the daemons that there are now. Each is at a random place, so that as many sources are at home
+// at each of them, and the others keep their order.
+func (r *requests) update(daemons []*daemon) {
+	r.order = slices.DeleteFunc(r.order, func(d *daemon) bool { return !slices.Contains(daemons, d) })
+	maps.DeleteFunc(r.until, func(d *daemon, _ time.Duration) bool { return !slices.Contains(daemons, d) })
+	for _, d := range daemons {
+		if !slices.Contains(r.order, d) {
+			r.order = slices.Insert(r.order, rand.IntN(len(r.order)+1), d) //nolint:gosec // no secret
+		}
+	}
 }
 
 // fetch asks the daemons for n IDs, one after the other in the source's order,
@@ -104,17 +115,17 @@ func (r *requests) init(c *Client) {
 // no daemon did better.
 func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]run, error) {
 	c := s.client
+	r.update(c.known(ctx))
 	var final, failed error
 	for _, wantDown := range []bool{false, true} {
-		for _, i := range r.order {
-			d := c.daemons[i]
+		for _, d := range r.order {
 			down, until := d.state()
-			if now := c.mono(); down != wantDown || until > now || r.until[i] > now {
+			if now := c.mono(); down != wantDown || until > now || r.until[d] > now {
 				continue
 			}
 			ids, err := r.ask(ctx, s, d, n)
 			if err == nil {
-				r.until[i] = 0
+				r.until[d] = 0
 				d.worked()
 				return ids, nil
 			}
@@ -133,7 +144,11 @@ func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]run, error) {
 			default:
 				failed = err
 				d.worked()
-				r.until[i] = c.mono() + max(refused.RetryAfter, firstPause)
+				wait := max(refused.RetryAfter, firstPause)
+				if c.isAlone() && refused.Status != http.StatusTooManyRequests {
+					wait = firstPause
+				}
+				r.until[d] = c.mono() + wait
 			}
 		}
 	}
@@ -161,7 +176,7 @@ func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]run,
 	}
 	first := ids[0].first
 	if slices.Contains(r.firsts, first) {
-		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.base, first)
+		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.name, first)
 	}
 	r.firsts = append(r.firsts[max(0, len(r.firsts)+1-recent):], first)
 	return ids, nil
@@ -170,9 +185,9 @@ func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]run,
 // pause is how long until a daemon may be asked.
 func (r *requests) pause(c *Client) time.Duration {
 	next := c.mono() + lastPause
-	for i, d := range c.daemons {
+	for _, d := range r.order {
 		_, until := d.state()
-		next = min(next, max(until, r.until[i]))
+		next = min(next, max(until, r.until[d]))
 	}
 	return max(next-c.mono(), time.Millisecond)
 }

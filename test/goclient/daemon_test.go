@@ -50,6 +50,11 @@ func launchLeafd(t testing.TB, args ...string) *leafd {
 	t.Helper()
 	address, err := proctest.FreeAddress()
 	require.NoError(t, err)
+	return startLeafdAt(t, address, args...)
+}
+
+func startLeafdAt(t testing.TB, address string, args ...string) *leafd {
+	t.Helper()
 	data := t.TempDir()
 	command := append([]string{proctest.Leafd(t), "serve", "--listen", address, "--data-dir", data}, args...)
 	d := &leafd{t: t, data: data, cfg: proctest.Config{Command: command, Address: address}}
