@@ -2,12 +2,14 @@ package com.github.leafd.client;
 
 import java.io.ByteArrayOutputStream;
 import java.net.URI;
+import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandler;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.net.http.HttpResponse.BodySubscribers;
+import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -23,10 +25,12 @@ final class Daemon {
     /** How long a daemon that failed is left alone, in ms: the double after each failure. */
     private static final long FIRST_PAUSE = 100;
     private static final long LAST_PAUSE = 2000;
-    private static final Pattern REFUSAL = Pattern.compile("\\{\"code\":\"([a-z_]+)\",\"message\":\"(.*)\".*", Pattern.DOTALL);
+    private static final Pattern REFUSAL = Pattern.compile("\\{\"code\":\"([a-z_]+)\",\"message\":\"((?:[^\"\\\\]|\\\\.)*)\".*", Pattern.DOTALL);
+    private static final Pattern ESCAPE = Pattern.compile("\\\\(?:u([0-9a-fA-F]{4})|(.))", Pattern.DOTALL);
 
     final String url; // without a slash at its end
     private final LeafdClient client;
+    private final HttpClient http;
 
     // Guarded by this.
     private int failures; // in a row
@@ -34,8 +38,9 @@ final class Daemon {
     private long until; // System.nanoTime(): while down, it isn't asked before
     private boolean probing;
 
-    Daemon(LeafdClient client, String url) {
+    Daemon(LeafdClient client, HttpClient http, String url) {
         this.client = client;
+        this.http = http;
         this.url = url;
     }
 
@@ -62,8 +67,10 @@ final class Daemon {
         return down ? until - System.nanoTime() : 0;
     }
 
-    private synchronized void probed(boolean ready) {
-        probing = false;
+    private void probed(boolean ready) {
+        synchronized (this) {
+            probing = false;
+        }
         if (ready) {
             worked();
         } else {
@@ -77,8 +84,13 @@ final class Daemon {
     }
 
     /** Notes that it gave no answer of leafd's. One lost connection alone doesn't make it down. */
-    synchronized void failed(boolean hung) {
-        long ms = Math.min(FIRST_PAUSE << Math.min(failures, 10), LAST_PAUSE);
+    void failed(boolean hung) {
+        failed(hung, client.names.list().size() == 1);
+    }
+
+    /** The only one may have others behind its address (a Kubernetes Service): it is left alone for the first pause alone. */
+    private synchronized void failed(boolean hung, boolean alone) {
+        long ms = alone ? FIRST_PAUSE : Math.min(FIRST_PAUSE << Math.min(failures, 10), LAST_PAUSE);
         failures++;
         down = down || hung || failures > 1;
         until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms / 2 + ThreadLocalRandom.current().nextLong(ms / 2 + 1));
@@ -87,7 +99,7 @@ final class Daemon {
     /** Asks whether it issues IDs; done within the client's request time-out, with an exception where it doesn't answer. */
     CompletableFuture<Boolean> ready() {
         HttpRequest request = request("/readyz").timeout(client.requestTimeout).build();
-        return client.http.sendAsync(request, BodyHandlers.discarding()).thenApply(r -> r.statusCode() == 200)
+        return http.sendAsync(request, BodyHandlers.discarding()).thenApply(r -> r.statusCode() == 200)
                 .orTimeout(client.requestTimeout.toNanos(), TimeUnit.NANOSECONDS);
     }
 
@@ -95,14 +107,14 @@ final class Daemon {
     List<Range> fetch(String path, int n) throws InterruptedException {
         long born = System.nanoTime();
         HttpRequest request = request(path + "?n=" + n + "&as=ranges").POST(BodyPublishers.noBody()).build();
-        var answer = client.http.sendAsync(request, atMost(Math.max(1 << 16, 40 * n + 1)));
+        var answer = http.sendAsync(request, atMost(Math.max(1 << 16, 40 * n + 1)));
         HttpResponse<String> response;
         try {
             response = answer.get(client.requestTimeout.toNanos(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException e) {
             throw new LeafdException("timeout", url + " did not answer in " + client.requestTimeout, e);
         } catch (ExecutionException e) {
-            throw new LeafdException("unreachable", url + ": " + e.getCause(), e.getCause());
+            throw new LeafdException("unreachable", url + ": " + reason(e.getCause()), e.getCause());
         } finally {
             answer.cancel(true); // no effect on one that is done
         }
@@ -117,6 +129,15 @@ final class Daemon {
         } catch (IllegalArgumentException e) {
             throw new LeafdException("bad_response", url + ": " + e.getMessage(), e);
         }
+    }
+
+    private String reason(Throwable failure) {
+        for (Throwable e = failure; e != null; e = e.getCause()) {
+            if (e instanceof UnresolvedAddressException) {
+                return "the name " + URI.create(url).getHost() + " has no address";
+            }
+        }
+        return failure.toString();
     }
 
     private HttpRequest.Builder request(String target) {
@@ -147,7 +168,21 @@ final class Daemon {
         } catch (NumberFormatException e) {
             seconds = 0;
         }
-        return new LeafdException(said.group(1), url + " answered " + response.statusCode() + " " + said.group(1) + ": " + said.group(2),
+        return new LeafdException(said.group(1), url + " answered " + response.statusCode() + " " + said.group(1) + ": " + text(said.group(2)),
                 null, response.statusCode(), Math.max(0, Math.min(seconds, 30)));
+    }
+
+    /** Returns what a string of JSON says. */
+    private static String text(String json) {
+        return ESCAPE.matcher(json).replaceAll(e -> Matcher.quoteReplacement(e.group(1) != null
+                ? String.valueOf((char) Integer.parseInt(e.group(1), 16))
+                : switch (e.group(2)) {
+                    case "b" -> "\b";
+                    case "f" -> "\f";
+                    case "n" -> "\n";
+                    case "r" -> "\r";
+                    case "t" -> "\t";
+                    default -> e.group(2);
+                }));
     }
 }

@@ -2,29 +2,19 @@ package com.github.leafd.client;
 
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /** Gives the IDs of one key or tag; see {@link LeafdClient} for the rules that it keeps. It is safe for use by many threads. */
 public final class IdSource {
     private static final int FIRST_SIZE = 64;
-    private static final int RECENT = 1024;
-    /** IDs of a response that last less than this double the next request, more than {@link #SLOW} halve it. */
-    private static final long QUICK = TimeUnit.MILLISECONDS.toNanos(20);
-    private static final long SLOW = TimeUnit.MILLISECONDS.toNanos(500);
 
     private final LeafdClient client;
     private final String name;
-    private final String path;
     private final long maxAge; // ns; 0: any
+    private final Requests sender; // of the thread in run()
 
     private volatile Range current = Range.EMPTY;
 
@@ -32,12 +22,12 @@ public final class IdSource {
     private final Condition changed = lock.newCondition();
     // Guarded by lock.
     private final ArrayDeque<Range> queued = new ArrayDeque<>(); // follow on current
+    private final Pace pace;
     private boolean fetching; // run() runs, or will
+    private boolean stale; // a checkpoint was since the request that is under way was wanted
     private int waiting;
+    private int owed; // IDs that the calls which wait want
     private int limit; // of a request
-    private int size; // of the next request
-    private int received; // IDs of the last response
-    private long receivedAt; // System.nanoTime()
     private long refusals;
     private LeafdException failure; // of the last request; null: it brought IDs
     private long fetched;
@@ -45,22 +35,13 @@ public final class IdSource {
     private long requests;
     private long failures;
 
-    // Of the fetching thread.
-    private final List<Daemon> daemons; // its home first
-    private final long[] until; // System.nanoTime(): this source doesn't ask the daemon before
-    private final Set<Long> recent = new LinkedHashSet<>(); // the first IDs of the last responses
-
-    IdSource(LeafdClient client, String name, String path, Duration maxAge) {
+    IdSource(LeafdClient client, String name, String path, Duration ahead, Duration maxAge) {
         this.client = client;
         this.name = name;
-        this.path = path;
         this.maxAge = maxAge.toNanos();
         limit = client.maxAhead / 2; // rule 5
-        size = Math.min(FIRST_SIZE, limit);
-        daemons = new ArrayList<>(client.daemons);
-        Collections.shuffle(daemons); // sources spread over the daemons
-        until = new long[daemons.size()];
-        Arrays.fill(until, System.nanoTime());
+        pace = new Pace(ahead.toNanos(), limit, System.nanoTime());
+        sender = new Requests(client, this, path);
     }
 
     /**
@@ -107,61 +88,98 @@ public final class IdSource {
      *     {@code interrupted}, where the thread's interrupted status is set again
      */
     public long next(Duration timeout) {
-        long id = take(current);
-        return id >= 0 ? id : await(timeout.toNanos());
+        Range r = current;
+        if (!isOld(r)) {
+            long place = r.take(1);
+            if ((place & r.mask) == 0) {
+                wake();
+            }
+            if (place < r.size) {
+                return r.first + place;
+            }
+        }
+        return await(new long[1], 0, timeout.toNanos())[0];
     }
 
-    /** Takes an ID of r; -1 where none is left, or all are too old (rule 6). */
-    private long take(Range r) {
-        if (isOld(r)) {
-            return -1;
+    /**
+     * Returns so many IDs, as {@link #next()}: all of them or none. Those that it had when it fails go to no call.
+     *
+     * @throws LeafdException as {@link #next(Duration)}
+     */
+    public long[] next(int count) {
+        return next(count, client.timeout);
+    }
+
+    /**
+     * Returns so many IDs, as {@link #next(int)}, and waits for them as long as it is told.
+     *
+     * @throws LeafdException as {@link #next(Duration)}
+     */
+    public long[] next(int count, Duration timeout) {
+        long[] ids = new long[count];
+        int have = take(current, ids, 0);
+        return have == count ? ids : await(ids, have, timeout.toNanos());
+    }
+
+    /** Fills ids from r, and returns how many there are then; none are taken where all of r are too old (rule 6). */
+    private int take(Range r, long[] ids, int have) {
+        int want = ids.length - have;
+        if (want == 0 || isOld(r)) {
+            return have;
         }
-        long place = r.take();
-        if (place == r.mark) {
+        long place = r.take(want);
+        if ((place & r.mask) == 0 || (place | r.mask) < place + want - 1) {
             wake();
         }
-        return place < r.size ? r.first + place : -1;
+        for (long end = Math.min(place + want, r.size); place < end; place++) {
+            ids[have++] = r.first + place;
+        }
+        return have;
     }
 
     private boolean isOld(Range r) {
         return maxAge > 0 && System.nanoTime() - r.born > maxAge;
     }
 
-    private long await(long nanos) {
+    private long[] await(long[] ids, int have, long nanos) {
         long start = System.nanoTime();
         LeafdException failed = null;
+        int missing;
         lock.lock();
         try {
-            long id = client.closed ? -1 : takeLocked();
-            if (id >= 0) {
-                return id;
+            have = client.closed ? have : takeLocked(ids, have);
+            if (have == ids.length) {
+                return ids;
             }
+            missing = ids.length - have;
             waiting++;
+            owed += missing;
         } finally {
             lock.unlock();
         }
         lock.lock();
         try {
-            return awaitLocked(nanos);
+            return awaitLocked(ids, have, nanos);
         } catch (LeafdException e) {
             failed = e;
             throw e;
         } finally {
             waiting--;
+            owed -= missing;
             lock.unlock();
             LeafdException outcome = failed;
             client.tell(l -> l.waited(this, Duration.ofNanos(System.nanoTime() - start), outcome));
         }
     }
 
-    private long awaitLocked(long nanos) {
+    private long[] awaitLocked(long[] ids, int have, long nanos) {
         for (long left = nanos, seen = refusals; ; ) {
             if (client.closed) {
                 throw new LeafdException("closed", "the client is closed", null);
             }
-            long id = takeLocked();
-            if (id >= 0) {
-                return id;
+            have = takeLocked(ids, have);
+            if (have == ids.length) {
+                return ids;
             }
             if (refusals != seen) {
                 throw new LeafdException(failure.code(), failure.getMessage(), failure, failure.status(), 0);
@@ -179,23 +197,22 @@ public final class IdSource {
         }
     }
 
-    private long takeLocked() {
-        for (Range r = current; r != null; r = queued.poll()) {
+    private int takeLocked(long[] ids, int have) {
+        for (Range r = current; r != null && have < ids.length; r = have < ids.length ? queued.poll() : null) {
             current = r;
-            long id = take(r);
-            if (id >= 0) {
-                return id;
+            have = take(r, ids, have);
+            if (have < ids.length) {
+                dropped += r.drop();
             }
-            dropped += r.drop();
         }
-        return -1;
+        return have;
     }
 
-    /** Has IDs fetched, where that doesn't go on already. */
+    /** Has IDs fetched, where they are wanted and that doesn't go on already. */
     private void wake() {
         lock.lock();
         try {
-            if (!fetching) {
+            if (!fetching && wanted() > 0) {
                 client.pool.execute(this::run);
                 fetching = true;
             }
@@ -213,8 +230,8 @@ public final class IdSource {
     /** Fetches IDs as they are wanted. One thread at a time runs it. */
     private void run() {
         try {
-            for (int n = wanted(); n > 0; n = wanted()) {
-                if (!fetch(n)) {
+            for (int n = begin(); n > 0; n = begin()) {
+                if (!sender.fetch(n)) {
                     return;
                 }
             }
@@ -226,19 +243,35 @@ public final class IdSource {
         }
     }
 
-    /** How many IDs to fetch now; 0: none, and run() ends. At most half of maxAhead, where a quarter or less is there: rule 5. */
-    private int wanted() {
+    private int begin() {
         lock.lock();
         try {
-            fetching = !client.closed && ahead() <= received / 2;
-            return fetching ? Math.min(Math.max(size, waiting), limit) : 0;
+            stale = false;
+            int n = wanted();
+            fetching = n > 0;
+            return n;
         } finally {
             lock.unlock();
         }
     }
 
+    /**
+     * How many IDs to fetch now; 0: none. They are asked for when those that are there last no longer than the client's ahead, or
+     * aren't what calls wait for, and are as many again: rule 5.
+     */
+    private int wanted() {
+        long ahead = ahead();
+        long used = fetched - dropped - ahead;
+        pace.look(System.nanoTime(), used);
+        if (client.closed || client.held || ahead >= owed && (ahead > pace.goal() || used == 0)) {
+            return 0;
+        }
+        long n = Math.max(pace.goal() == 0 ? FIRST_SIZE : pace.goal(), owed - ahead);
+        return (int) Math.min(Math.min(n, limit), client.maxAhead - ahead);
+    }
+
     /** Ends run(), and where daemons refuse the calls that wait. */
-    private void stop(LeafdException refused) {
+    void stop(LeafdException refused) {
         lock.lock();
         try {
             fetching = false;
@@ -252,91 +285,16 @@ public final class IdSource {
         }
     }
 
-    /** Asks the daemons for n IDs, home first, until one brings them. Returns false where that is of no use (rule 7). */
-    private boolean fetch(int n) throws InterruptedException {
-        LeafdException refused = null;
-        for (boolean second : new boolean[] {false, true}) {
-            for (int i = 0; i < until.length; i++) {
-                Daemon daemon = daemons.get(i);
-                if (until[i] - System.nanoTime() > 0 || !daemon.isUsable(second)) {
-                    continue;
-                }
-                LeafdException e = ask(daemon, n);
-                if (e == null) {
-                    return true;
-                }
-                if (e.status() == 0) {
-                    daemon.failed(e.code().equals("timeout"));
-                    continue;
-                }
-                daemon.worked(); // it answered: what it refuses is of this source
-                if (e.code().equals("bad_count") && n > 1) {
-                    limitTo(n / 2);
-                    return true;
-                }
-                if (e.isFinal()) {
-                    refused = e; // another daemon may know a tag that is new
-                } else {
-                    until[i] = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Math.max(100, 1000L * e.retryAfter()));
-                }
-            }
-        }
-        if (refused != null) {
-            stop(refused);
-            return false;
-        }
-        long pause = TimeUnit.SECONDS.toNanos(1);
-        for (int i = 0; i < until.length; i++) {
-            pause = Math.min(pause, Math.max(daemons.get(i).pause(), until[i] - System.nanoTime()));
-        }
-        TimeUnit.NANOSECONDS.sleep(Math.max(pause, 1_000_000));
-        return true;
-    }
-
-    /** Makes one request, and returns why it failed, or null. */
-    private LeafdException ask(Daemon daemon, int n) throws InterruptedException {
-        long start = System.nanoTime();
-        LeafdException failed = null;
-        try {
-            List<Range> ranges = daemon.fetch(path, n);
-            if (!recent.add(ranges.get(0).first)) { // rule 3
-                throw new LeafdException("bad_response", daemon.url + " repeats a response: IDs must not be cached", null);
-            }
-            if (recent.size() > RECENT) {
-                recent.remove(recent.iterator().next());
-            }
-            put(ranges, n);
-            daemon.worked();
-        } catch (LeafdException e) {
-            failed = e;
-            lock.lock();
-            failure = e;
-            failures++;
-            lock.unlock();
-        }
-        LeafdException outcome = failed;
-        client.tell(l -> l.requested(this, daemon.url, n, Duration.ofNanos(System.nanoTime() - start), outcome));
-        return failed;
-    }
-
-    private void put(List<Range> ranges, int n) {
+    void put(List<Range> ranges, int n) {
         lock.lock();
         try {
-            long now = System.nanoTime();
-            long lasted = now - receivedAt;
-            if (received > 0 && (lasted < QUICK || waiting > 0 && lasted < SLOW)) {
-                size = Math.min(2 * size, limit);
-            } else if (received > 0 && lasted > SLOW) {
-                size = Math.max(size / 2, 1);
-            }
-            received = n;
-            receivedAt = now;
             failure = null;
             fetched += n;
             requests++;
-            queued.addAll(ranges);
-            if (client.closed) {
-                drop();
+            if (client.closed || stale) {
+                dropped += n;
+            } else {
+                queued.addAll(ranges);
             }
             changed.signalAll();
         } finally {
@@ -344,10 +302,16 @@ public final class IdSource {
         }
     }
 
-    private void limitTo(int n) {
+    void failed(LeafdException e) {
+        lock.lock();
+        failure = e;
+        failures++;
+        lock.unlock();
+    }
+
+    void limitTo(int n) {
         lock.lock();
         limit = n;
-        size = Math.min(size, n);
         lock.unlock();
     }
 
@@ -359,6 +323,18 @@ public final class IdSource {
     void close() {
         lock.lock();
         try {
+            drop();
+            changed.signalAll();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Rule 9: drops what is there, and what a request brings that is under way. */
+    void checkpoint() {
+        lock.lock();
+        try {
+            stale = true;
             drop();
             changed.signalAll();
         } finally {

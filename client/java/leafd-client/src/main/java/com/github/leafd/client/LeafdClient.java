@@ -6,6 +6,7 @@ import java.net.http.HttpClient;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -41,9 +42,11 @@ import java.util.function.Consumer;
  *       from every daemon (an unknown tag). Until then other requests are sent, to other daemons first.
  *   <li>A call waits no longer than its time. A source has one request under way at a time, and no lock is held meanwhile: a
  *       call that finds an ID never waits for the network.
+ *   <li>IDs that a process holds belong to it alone. At a checkpoint (CRaC) they are dropped, and calls wait until the restore. A
+ *       snapshot of a virtual machine that runs twice repeats them.
  * </ol>
  *
- * Each source has the daemons in a random order of its own, the first of which is its home. A request goes to the first that is up:
+ * Each address of a name is a daemon. Each source has the daemons in a random order of its own, the first of which is its home. A request goes to the first that is up:
  * one that gives no answer of leafd's is down until {@code /readyz} says 200 again, one that refuses with a 503 or 429 isn't
  * asked by that source during its {@code Retry-After}. The request after that goes home. IDs of one source grow while one daemon
  * gives them; those of several daemons interleave.
@@ -62,10 +65,14 @@ public final class LeafdClient implements AutoCloseable {
     final int maxAhead;
     final Duration timeout;
     final Duration requestTimeout;
-    final List<Daemon> daemons;
+    final Names names;
     final ExecutorService pool; // a thread for each source that fetches now
     volatile boolean closed;
+    volatile boolean held; // from a checkpoint to the restore no ID is asked for, rule 9
+    private final Duration ahead;
     private final Duration maxAge;
+    @SuppressWarnings("unused") // it is held for the JVM
+    private final Object checkpoint;
     private final LeafdListener listener;
     private final Map<String, IdSource> sources = new ConcurrentHashMap<>();
 
@@ -73,16 +80,18 @@ public final class LeafdClient implements AutoCloseable {
         http = b.http != null ? b.http : HttpClient.newBuilder().followRedirects(HttpClient.Redirect.NEVER).version(HttpClient.Version.HTTP_1_1).build();
         token = b.token;
         maxAhead = b.maxAhead;
+        ahead = b.ahead;
         maxAge = b.maxAge;
         timeout = b.timeout;
         requestTimeout = b.requestTimeout;
         listener = b.listener;
-        daemons = b.urls.stream().map(url -> new Daemon(this, url)).toList();
         pool = Executors.newCachedThreadPool(task -> {
             Thread thread = new Thread(task, "leafd-client");
             thread.setDaemon(true);
             return thread;
         });
+        names = new Names(this, b.urls);
+        checkpoint = Checkpoint.register(this);
     }
 
     /**
@@ -118,17 +127,38 @@ public final class LeafdClient implements AutoCloseable {
         }
         String word = kind.name().toLowerCase(Locale.ROOT);
         String path = "/api/" + word + "/get/" + URLEncoder.encode(key, StandardCharsets.UTF_8).replace("+", "%20");
-        return sources.computeIfAbsent(path, p ->
-                new IdSource(this, word + " " + key, p, kind == Kind.SNOWFLAKE ? maxAge : Duration.ZERO));
+        return sources.computeIfAbsent(path, p -> kind == Kind.SNOWFLAKE
+                ? new IdSource(this, word + " " + key, p, shortest(ahead, Duration.ofSeconds(1), maxAge.isZero() ? ahead : maxAge.dividedBy(4)), maxAge)
+                : new IdSource(this, word + " " + key, p, ahead, Duration.ZERO));
     }
 
-    /** Asks each daemon whether it issues IDs; waits for at most the request time-out. The keys are the base URLs. */
+    private static Duration shortest(Duration... all) {
+        return Collections.min(Arrays.asList(all));
+    }
+
+    /** Asks each daemon whether it issues IDs. The keys are the base URLs, with an address where a name was looked up. */
     public Map<String, Boolean> ready() {
         Map<String, CompletableFuture<Boolean>> asked = new LinkedHashMap<>();
-        daemons.forEach(d -> asked.put(d.url, d.ready().exceptionally(e -> false)));
+        known().forEach(d -> asked.put(d.url, d.ready().exceptionally(e -> false)));
         Map<String, Boolean> ready = new LinkedHashMap<>();
         asked.forEach((url, answer) -> ready.put(url, answer.join()));
         return ready;
+    }
+
+    private List<Daemon> known() {
+        try {
+            return names.known();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return names.list();
+        }
+    }
+
+    /** Rule 9: begins at a checkpoint, and ends at the restore. */
+    Object hold(boolean begin) {
+        held = begin;
+        sources.values().forEach(IdSource::checkpoint);
+        return null;
     }
 
     /** Drops the IDs that were fetched ahead. Calls that wait, and later ones, throw {@link LeafdException} {@code closed}. */
@@ -153,6 +183,7 @@ public final class LeafdClient implements AutoCloseable {
         private final List<String> urls;
         private HttpClient http;
         private String token;
+        private Duration ahead = Duration.ofSeconds(10);
         private int maxAhead = 20_000;
         private Duration maxAge = Duration.ofSeconds(10);
         private Duration timeout = Duration.ofSeconds(5);
@@ -191,7 +222,18 @@ public final class LeafdClient implements AutoCloseable {
             return this;
         }
 
-        /** How many IDs of one source may be fetched and not handed out, from 2: what a crash loses at most. Default: 20,000. */
+        /**
+         * How long the IDs that were fetched ahead last at the rate of use: so long a source goes on when no daemon answers. Snowflake
+         * IDs have the time at which they were fetched: they are fetched for a second ahead, or a quarter of maxAge, where that is
+         * less. Default: 10 s.
+         */
+        public Builder ahead(Duration time) {
+            require(!time.isNegative() && !time.isZero(), "ahead " + time, "more than zero");
+            ahead = time;
+            return this;
+        }
+
+        /** How many IDs of one source may be fetched and not handed out, from 2: what a crash loses at most. Half of it bounds ahead. Default: 20,000. */
         public Builder maxAhead(int ids) {
             require(ids >= 2, "maxAhead " + ids, "2 or more");
             maxAhead = ids;

@@ -8,25 +8,25 @@ import java.util.regex.Pattern;
 
 /** IDs from first on, of one line of a response, which callers take from the front. */
 final class Range {
-    static final Range EMPTY = new Range(0, 0, -1, 0);
+    static final Range EMPTY = new Range(0, 0, Long.MAX_VALUE, 0);
     private static final Pattern LINE = Pattern.compile("(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})\n");
 
     final long first;
     final long size;
-    final long mark; // taking this one has the next IDs fetched; -1: another range of the response has it
+    final long mask; // a call that takes an ID whose place has none of these bits looks how many are wanted
     final long born; // System.nanoTime() before the request was sent
     private final AtomicLong taken = new AtomicLong(); // may go beyond size
 
-    private Range(long first, long size, long mark, long born) {
+    private Range(long first, long size, long mask, long born) {
         this.first = first;
         this.size = size;
-        this.mark = mark;
+        this.mask = mask;
         this.born = born;
     }
 
-    /** Takes an ID, rule 1: returns its place in the range; size or more where none is left. */
-    long take() {
-        return taken.getAndIncrement();
+    /** Takes n IDs, rule 1: returns the place of the first in the range; those with a place of size or more aren't there. */
+    long take(int n) {
+        return taken.getAndAdd(n);
     }
 
     long left() {
@@ -58,8 +58,7 @@ final class Range {
                 throw new IllegalArgumentException(first + "-" + last + " after " + before);
             }
             long size = last - first + 1;
-            long mark = n / 2 - count;
-            ranges.add(new Range(first, size, mark < size ? mark : -1, born));
+            ranges.add(new Range(first, size, Math.max(Integer.highestOneBit(n) >> 4, 1) - 1, born)); // 16 to 32 times
             count += size;
             before = last;
         }

@@ -10,9 +10,15 @@ import com.github.leafd.client.IdSource;
 import com.github.leafd.client.LeafdClient;
 import com.github.leafd.client.LeafdException;
 import com.github.leafd.client.LeafdListener;
+import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsServer;
+import java.io.File;
 import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.net.http.HttpClient;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.security.KeyStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -29,6 +35,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
+import jdk.crac.Context;
+import jdk.crac.Core;
+import jdk.crac.Resource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -345,6 +357,127 @@ class ClientTest {
         client = of(a, b).token("secret").build();
         assertEquals(Map.of(a.url(), true, b.url(), false), client.ready());
         assertEquals(Set.of("Bearer secret"), tokens);
+    }
+
+    @Test
+    void rule9IdsBelongToTheProcess() throws Exception {
+        CountDownLatch asked = new CountDownLatch(1);
+        CountDownLatch end = new CountDownLatch(1);
+        b.instead = (exchange, n) -> {
+            asked.countDown();
+            end.await();
+            return false;
+        };
+        client = of(a).build();
+        IdSource source = client.snowflake("order");
+        assertEquals(1, source.next());
+        try (LeafdClient other = of(b).build()) {
+            ExecutorService pool = Executors.newFixedThreadPool(2);
+            Future<Long> underWay = pool.submit(() -> other.snowflake("order").next());
+            asked.await();
+            for (Resource r : Context.REGISTERED) {
+                r.beforeCheckpoint(Core.getGlobalContext());
+            }
+            assertEquals(0, source.stats().ahead(), "nothing that a copy of the process could hand out");
+            end.countDown();
+            eventually(() -> other.snowflake("order").stats().dropped() > 0);
+            Future<Long> meanwhile = pool.submit(() -> source.next());
+            eventually(() -> source.stats().waiting() == 1);
+            assertEquals(1, a.requests.size());
+            for (Resource r : Context.REGISTERED) {
+                r.afterRestore(Core.getGlobalContext());
+            }
+            assertEquals(65, meanwhile.get());
+            assertEquals(1_000_000_065, underWay.get(), "what was asked for before is a gap");
+            pool.shutdown();
+        }
+    }
+
+    @Test
+    void batchIsWholeOrFails() throws Exception {
+        client = of(a).maxAhead(100).build();
+        IdSource source = client.segment("order");
+        assertEquals(0, source.next(0).length);
+        long want = 1;
+        for (int count : new int[] {1, 10, 99, 1000, 3}) {
+            for (long id : source.next(count)) {
+                assertEquals(want++, id);
+            }
+        }
+        a.instead = (exchange, n) -> FakeDaemon.refuse(exchange, 503, "draining");
+        assertEquals("timeout", assertThrows(LeafdException.class, () -> source.next(1000, SOON)).code());
+        assertEquals(0, source.stats().ahead(), "what it had goes to no call");
+        a.instead = (exchange, n) -> false;
+        assertTrue(source.next() >= want);
+    }
+
+    @Test
+    void messageOfARefusalIsDecoded() {
+        a.instead = (exchange, n) -> FakeDaemon.send(exchange, 404, "{\"code\":\"unknown_key\",\"message\":\"no tag \\\"a\\\\u0041\\/\\n\\u00fc\\\"\",\"more\":\"\"}\n");
+        client = of(a).build();
+        String message = assertThrows(LeafdException.class, () -> client.segment("order").next()).getMessage();
+        assertTrue(message.endsWith(": no tag \"a\\u0041/\nü\""), message);
+    }
+
+    @Test
+    void nameWithoutAddressIsNamed() {
+        client = LeafdClient.builder("http://nowhere.test:8080").build();
+        Throwable cause = assertThrows(LeafdException.class, () -> client.segment("order").next(SOON)).getCause();
+        assertEquals("http://nowhere.test:8080: the name nowhere.test has no address", cause.getMessage());
+    }
+
+    @Test
+    void oneUrlIsNotLeftAlone() {
+        AtomicLong asked = new AtomicLong();
+        a.instead = (exchange, n) -> { // as a Service does, it has another pod answer the next request
+            exchange.getResponseHeaders().set("Retry-After", "30");
+            return n > 0 && asked.incrementAndGet() < 4 && FakeDaemon.refuse(exchange, 503, "worker_fenced");
+        };
+        client = of(a).build();
+        assertEquals(1, client.segment("order").next());
+    }
+
+    @Test
+    void certificateOfAnAddressIsCheckedForTheName() throws Exception {
+        Path directory = Leafd.temporary();
+        try {
+            String store = directory.resolve("store").toString();
+            Process keytool = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "keytool").toString(), "-genkeypair", "-keyalg", "EC", "-dname", "CN=x",
+                    "-ext", "san=dns:tls.test", "-storepass", "secret", "-keystore", store).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
+            assertEquals(0, keytool.waitFor());
+            KeyStore keys = KeyStore.getInstance(new File(store), "secret".toCharArray());
+            var own = KeyManagerFactory.getInstance("PKIX");
+            own.init(keys, "secret".toCharArray());
+            KeyStore roots = KeyStore.getInstance("PKCS12");
+            roots.load(null);
+            roots.setCertificateEntry("root", keys.getCertificate("mykey"));
+            var trusted = TrustManagerFactory.getInstance("PKIX");
+            trusted.init(roots);
+            SSLContext tls = SSLContext.getInstance("TLS");
+            tls.init(own.getKeyManagers(), trusted.getTrustManagers(), null);
+            HttpsServer server = HttpsServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+            server.setHttpsConfigurator(new HttpsConfigurator(tls));
+            server.createContext("/", exchange -> {
+                try (exchange) {
+                    FakeDaemon.send(exchange, 200, "7-70\n");
+                }
+            });
+            server.start();
+            for (String name : List.of("localhost", "tls.test")) {
+                try (LeafdClient client = LeafdClient.builder("https://" + name + ":" + server.getAddress().getPort()).timeout(name.equals("tls.test") ? PATIENCE : SOON)
+                        .http(HttpClient.newBuilder().sslContext(tls).build()).build()) {
+                    IdSource source = client.snowflake("order");
+                    if (name.equals("tls.test")) {
+                        assertEquals(7, source.next());
+                    } else {
+                        assertTrue(assertThrows(LeafdException.class, source::next).getCause().getMessage().contains("SSLHandshakeException"));
+                    }
+                }
+            }
+            server.stop(0);
+        } finally {
+            Leafd.delete(directory);
+        }
     }
 
     @ParameterizedTest

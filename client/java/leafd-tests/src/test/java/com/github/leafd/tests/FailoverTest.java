@@ -11,8 +11,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -68,6 +70,62 @@ class FailoverTest {
             assertEquals(all.length, Arrays.stream(all).distinct().count(), "an ID came twice");
             System.out.printf("%d calls, 0 failed, 0 twice; the longest took %d ms; %d requests failed, answers %s%n", all.length,
                     longest.get() / 1_000_000, refused.get(), answers);
+        }
+    }
+
+    /** Of three daemons behind one URL one is frozen: that costs one request its time-out. */
+    @Test
+    void eachAddressOfANameIsADaemon() throws Exception {
+        int port = Leafd.freePort();
+        try (Leafd a = new Leafd("127.0.0.1", port, 1); Leafd b = new Leafd("127.0.0.2", port, 2); Leafd c = new Leafd("127.0.0.3", port, 3);
+                LeafdClient client = LeafdClient.builder("http://leafd.test:" + port).timeout(Leafd.PATIENCE).maxAhead(2).build()) {
+            List<IdSource> sources = new ArrayList<>();
+            Set<Long> workers = new HashSet<>();
+            while (sources.size() < 12 || workers.size() < 3) {
+                sources.add(client.snowflake("order-" + sources.size()));
+                workers.add(sources.get(sources.size() - 1).next() >> 12 & 1023);
+            }
+            assertEquals(Map.of(a.url(), true, b.url(), true, c.url(), true), client.ready());
+            b.signal("STOP");
+            for (IdSource source : sources) {
+                for (int i = 0; i < 3; i++) {
+                    long start = System.nanoTime();
+                    source.next(2);
+                    longest.accumulateAndGet(System.nanoTime() - start, Math::max);
+                }
+            }
+            long failures = sources.stream().mapToLong(s -> s.stats().failures()).sum();
+            System.out.printf("one of three frozen: %d requests failed, the longest call took %d ms%n", failures, longest.get() / 1_000_000);
+            assertTrue(failures <= 1, failures + " requests failed");
+        }
+    }
+
+    /** IDs of tags go on for the client's ahead, at the rate at which they were used. */
+    @Test
+    void allDaemonsGone() throws Exception {
+        try (Leafd a = new Leafd(1); LeafdClient client = LeafdClient.builder(a.url()).timeout(Leafd.PATIENCE).ahead(Duration.ofSeconds(1)).build()) {
+            a.tag("slow");
+            a.tag("fast");
+            for (Map.Entry<String, Integer> rate : Map.of("slow", 20, "fast", 100).entrySet()) {
+                IdSource source = client.segment(rate.getKey());
+                for (int i = 0; i < 2 * rate.getValue(); i++) {
+                    source.next();
+                    LockSupport.parkNanos(1_000_000_000 / rate.getValue());
+                }
+            }
+            a.signal("KILL");
+            a.waitUntilGone();
+            for (Map.Entry<String, Integer> rate : Map.of("slow", 20, "fast", 100).entrySet()) {
+                long start = System.nanoTime();
+                int n = 0;
+                for (IdSource source = client.segment(rate.getKey()); n == 0 || source.stats().ahead() > 0; n++) {
+                    source.next(Duration.ZERO);
+                    LockSupport.parkNanos(1_000_000_000 / rate.getValue());
+                }
+                long lasted = System.nanoTime() - start;
+                System.out.printf("all daemons gone: %d IDs of tag %s in %d ms%n", n, rate.getKey(), lasted / 1_000_000);
+                assertTrue(lasted >= 1_000_000_000, "they lasted for " + lasted + " ns");
+            }
         }
     }
 

@@ -22,13 +22,20 @@ final class Leafd implements AutoCloseable {
     static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final HttpClient HTTP = HttpClient.newHttpClient();
 
-    final int port = freePort();
+    final int port;
+    private final String address;
     private final Path data = temporary();
     private final List<String> command;
     private Process process;
 
     Leafd(int worker, String... flags) throws Exception {
-        command = new ArrayList<>(List.of(System.getProperty("leafd"), "serve", "--listen", "127.0.0.1:" + port, "--worker-id", "" + worker,
+        this("127.0.0.1", freePort(), worker, flags);
+    }
+
+    Leafd(String address, int port, int worker, String... flags) throws Exception {
+        this.address = address;
+        this.port = port;
+        command = new ArrayList<>(List.of(System.getProperty("leafd"), "serve", "--listen", address + ":" + port, "--worker-id", "" + worker,
                 "--data-dir", data.resolve("leafd").toString(), "--log-level", "error"));
         command.addAll(List.of(flags));
         start();
@@ -46,7 +53,7 @@ final class Leafd implements AutoCloseable {
     }
 
     String url() {
-        return "http://127.0.0.1:" + port;
+        return "http://" + address + ":" + port;
     }
 
     /** Starts it, and waits until it is ready. */
