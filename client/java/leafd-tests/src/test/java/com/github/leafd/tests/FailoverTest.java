@@ -1,5 +1,6 @@
 package com.github.leafd.tests;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -15,7 +16,9 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -39,7 +42,7 @@ class FailoverTest {
     @Test
     void noCallFailsAndNoIdComesTwice() throws Exception {
         try (Leafd a = new Leafd(1); Leafd b = new Leafd(2); Leafd c = new Leafd(3);
-                LeafdClient client = LeafdClient.builder(a.url(), b.url(), c.url()).timeout(Leafd.PATIENCE).listener(new LeafdListener() {
+                LeafdClient client = LeafdClient.builder(a.url(), b.url(), c.url()).timeout(Leafd.PATIENCE).ahead(Duration.ofMillis(50)).listener(new LeafdListener() {
                     @Override
                     public void requested(IdSource source, String daemon, int ids, Duration took, LeafdException failure) {
                         (failure == null ? answers.computeIfAbsent(daemon, d -> new AtomicLong()) : refused).incrementAndGet();
@@ -104,28 +107,35 @@ class FailoverTest {
     @Test
     void allDaemonsGone() throws Exception {
         try (Leafd a = new Leafd(1); LeafdClient client = LeafdClient.builder(a.url()).timeout(Leafd.PATIENCE).ahead(Duration.ofSeconds(1)).build()) {
-            a.tag("slow");
-            a.tag("fast");
-            for (Map.Entry<String, Integer> rate : Map.of("slow", 20, "fast", 100).entrySet()) {
-                IdSource source = client.segment(rate.getKey());
-                for (int i = 0; i < 2 * rate.getValue(); i++) {
-                    source.next();
-                    LockSupport.parkNanos(1_000_000_000 / rate.getValue());
-                }
+            CountDownLatch used = new CountDownLatch(2);
+            CountDownLatch gone = new CountDownLatch(1);
+            List<CompletableFuture<Void>> all = new ArrayList<>();
+            for (int rate : new int[] {20, 100}) {
+                a.tag("tag" + rate);
+                all.add(CompletableFuture.runAsync(() -> {
+                    IdSource source = client.segment("tag" + rate);
+                    for (int i = 0; i < 2 * rate; i++) {
+                        source.next();
+                        LockSupport.parkNanos(1_000_000_000 / rate);
+                    }
+                    used.countDown();
+                    assertDoesNotThrow(() -> gone.await());
+                    long start = System.nanoTime();
+                    int n = 0;
+                    for (; n == 0 || source.stats().ahead() > 0; n++) {
+                        source.next(Duration.ZERO);
+                        LockSupport.parkNanos(1_000_000_000 / rate);
+                    }
+                    long lasted = System.nanoTime() - start;
+                    System.out.printf("all daemons gone: at %d a second %d IDs, for %d ms%n", rate, n, lasted / 1_000_000);
+                    assertTrue(lasted >= 1_000_000_000, "they lasted for " + lasted + " ns");
+                }, task -> new Thread(task).start()));
             }
+            used.await();
             a.signal("KILL");
             a.waitUntilGone();
-            for (Map.Entry<String, Integer> rate : Map.of("slow", 20, "fast", 100).entrySet()) {
-                long start = System.nanoTime();
-                int n = 0;
-                for (IdSource source = client.segment(rate.getKey()); n == 0 || source.stats().ahead() > 0; n++) {
-                    source.next(Duration.ZERO);
-                    LockSupport.parkNanos(1_000_000_000 / rate.getValue());
-                }
-                long lasted = System.nanoTime() - start;
-                System.out.printf("all daemons gone: %d IDs of tag %s in %d ms%n", n, rate.getKey(), lasted / 1_000_000);
-                assertTrue(lasted >= 1_000_000_000, "they lasted for " + lasted + " ns");
-            }
+            gone.countDown();
+            all.forEach(CompletableFuture::join);
         }
     }
 
