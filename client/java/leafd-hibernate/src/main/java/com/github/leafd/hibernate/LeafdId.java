@@ -14,7 +14,7 @@ import org.hibernate.annotations.IdGeneratorType;
  * @Id @LeafdId("order") Long id;
  * }</pre>
  *
- * The attribute is a {@code long}, a {@code Long}, or a {@code String} of decimal digits. The setting {@link LeafdIdGenerator#CLIENT} has the client; Spring
+ * The attribute is a {@code long}, a {@code Long}, or a {@code String} of decimal digits. An entity that has an ID already keeps it. The setting {@link LeafdIdGenerator#CLIENT} has the client; Spring
  * Boot's starter sets it.
  */
 @IdGeneratorType(LeafdIdGenerator.class)

@@ -23,6 +23,7 @@ public final class LeafdIdGenerator implements BeforeExecutionGenerator, Annotat
 
     private transient IdSource source;
     private boolean text;
+    private boolean primitive;
 
     /** @throws HibernateException where the settings have no client */
     @Override
@@ -32,12 +33,21 @@ public final class LeafdIdGenerator implements BeforeExecutionGenerator, Annotat
             throw new HibernateException("the setting " + CLIENT + " is " + client + ": @LeafdId wants a LeafdClient there");
         }
         source = leafd.source(id.kind(), id.value());
-        text = (member instanceof Field field ? field.getType() : ((Method) member).getReturnType()) == String.class;
+        Class<?> type = member instanceof Field field ? field.getType() : ((Method) member).getReturnType();
+        text = type == String.class;
+        primitive = type.isPrimitive();
     }
 
-    /** @throws LeafdException as {@link IdSource#next()} */
+    /**
+     * Returns current where the entity has an ID already, which 0 of a {@code long} isn't.
+     *
+     * @throws LeafdException as {@link IdSource#next()}
+     */
     @Override
     public Object generate(SharedSessionContractImplementor session, Object owner, Object current, EventType event) {
+        if (current != null && !(primitive && current.equals(0L))) {
+            return current;
+        }
         long id = source.next();
         return text ? (Object) Long.toString(id) : (Object) id;
     }
@@ -45,5 +55,10 @@ public final class LeafdIdGenerator implements BeforeExecutionGenerator, Annotat
     @Override
     public EnumSet<EventType> getEventTypes() {
         return EventTypeSets.INSERT_ONLY;
+    }
+
+    @Override
+    public boolean allowAssignedIdentifiers() {
+        return true;
     }
 }

@@ -7,20 +7,21 @@ import io.micrometer.core.instrument.MeterRegistry;
 import java.util.Map;
 import org.hibernate.annotations.IdGeneratorType;
 import org.springframework.beans.factory.ObjectProvider;
-import org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator;
-import org.springframework.boot.actuate.health.Health;
-import org.springframework.boot.actuate.health.HealthIndicator;
+import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.autoconfigure.orm.jpa.HibernatePropertiesCustomizer;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.orm.jpa.AbstractEntityManagerFactoryBean;
 
 /** A {@link LeafdClient} of {@code leafd.urls}; its health and metrics, and {@code @LeafdId} on entities, where the application has what they need. */
-@AutoConfiguration(afterName = "org.springframework.boot.actuate.autoconfigure.metrics.CompositeMeterRegistryAutoConfiguration")
+@AutoConfiguration(afterName = {
+    "org.springframework.boot.actuate.autoconfigure.metrics.CompositeMeterRegistryAutoConfiguration", // Boot 3
+    "org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration"
+})
 @EnableConfigurationProperties(LeafdProperties.class)
 public class LeafdAutoConfiguration {
     /** Closed with the context. A {@link LeafdListener} bean of the application takes the place of the metrics. */
@@ -28,7 +29,7 @@ public class LeafdAutoConfiguration {
     @ConditionalOnMissingBean
     LeafdClient leafdClient(LeafdProperties p, ObjectProvider<LeafdListener> listener) {
         LeafdClient.Builder client = LeafdClient.builder(p.urls().toArray(String[]::new)).token(p.token()).timeout(p.timeout())
-                .requestTimeout(p.requestTimeout()).maxAhead(p.maxAhead()).maxAge(p.maxAge());
+                .requestTimeout(p.requestTimeout()).ahead(p.ahead()).maxAhead(p.maxAhead()).maxAge(p.maxAge());
         listener.ifAvailable(client::listener);
         return client.build();
     }
@@ -44,26 +45,53 @@ public class LeafdAutoConfiguration {
         }
     }
 
+    /** Up while one daemon issues IDs; has the answer of each as a detail. */
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass(ConditionalOnEnabledHealthIndicator.class)
-    static class HealthOfDaemons {
-        /** Up while one daemon issues IDs; has the answer of each as a detail. */
+    @ConditionalOnClass(org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator.class)
+    static class HealthOfBoot4 {
         @Bean
-        @ConditionalOnEnabledHealthIndicator("leafd")
-        HealthIndicator leafdHealthIndicator(LeafdClient client) {
+        @org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator("leafd")
+        org.springframework.boot.health.contributor.HealthIndicator leafdHealthIndicator(LeafdClient client) {
             return () -> {
                 Map<String, Boolean> ready = client.ready();
-                return (ready.containsValue(true) ? Health.up() : Health.down()).withDetail("ready", ready).build();
+                return org.springframework.boot.health.contributor.Health.status(status(ready)).withDetail("ready", ready).build();
             };
         }
     }
 
+    /** The same. */
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass({HibernatePropertiesCustomizer.class, IdGeneratorType.class})
-    static class Hibernate {
+    @ConditionalOnClass(org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator.class)
+    static class HealthOfBoot3 {
         @Bean
-        HibernatePropertiesCustomizer leafdHibernateProperties(LeafdClient client) {
-            return settings -> settings.put(LeafdIdGenerator.CLIENT, client);
+        @org.springframework.boot.actuate.autoconfigure.health.ConditionalOnEnabledHealthIndicator("leafd")
+        org.springframework.boot.actuate.health.HealthIndicator leafdHealthIndicator(LeafdClient client) {
+            return () -> {
+                Map<String, Boolean> ready = client.ready();
+                return org.springframework.boot.actuate.health.Health.status(status(ready)).withDetail("ready", ready).build();
+            };
+        }
+    }
+
+    private static String status(Map<String, Boolean> ready) {
+        return ready.containsValue(true) ? "UP" : "DOWN";
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({AbstractEntityManagerFactoryBean.class, IdGeneratorType.class})
+    static class Hibernate {
+        /** Gives the client to each factory of entity managers: those have the same class in Boot 3 and 4. */
+        @Bean
+        static BeanPostProcessor leafdHibernateSetting(ObjectProvider<LeafdClient> client) {
+            return new BeanPostProcessor() {
+                @Override
+                public Object postProcessBeforeInitialization(Object bean, String name) {
+                    if (bean instanceof AbstractEntityManagerFactoryBean factory) {
+                        client.ifUnique(leafd -> factory.getJpaPropertyMap().putIfAbsent(LeafdIdGenerator.CLIENT, leafd));
+                    }
+                    return bean;
+                }
+            };
         }
     }
 }

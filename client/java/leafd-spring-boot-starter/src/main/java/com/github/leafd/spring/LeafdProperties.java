@@ -12,6 +12,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param token what daemons with a tokens-file know this service by.
  * @param timeout how long a call for an ID waits.
  * @param requestTimeout how long one daemon may take before another is asked.
+ * @param ahead how long IDs that were fetched ahead last at the rate of use; for snowflake IDs at most 1s.
  * @param maxAhead how many IDs of one source may be fetched and not handed out.
  * @param maxAge how old a snowflake ID may be when it is handed out; 0: any age.
  */
@@ -21,5 +22,6 @@ public record LeafdProperties(
         String token,
         @DefaultValue("5s") Duration timeout,
         @DefaultValue("1s") Duration requestTimeout,
+        @DefaultValue("10s") Duration ahead,
         @DefaultValue("20000") int maxAhead,
         @DefaultValue("10s") Duration maxAge) {}

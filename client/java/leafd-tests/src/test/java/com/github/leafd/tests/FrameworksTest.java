@@ -2,6 +2,7 @@ package com.github.leafd.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.baomidou.mybatisplus.annotation.IdType;
 import com.baomidou.mybatisplus.annotation.TableId;
@@ -10,14 +11,19 @@ import com.baomidou.mybatisplus.core.MybatisConfiguration;
 import com.baomidou.mybatisplus.core.MybatisSqlSessionFactoryBuilder;
 import com.baomidou.mybatisplus.core.config.GlobalConfig;
 import com.baomidou.mybatisplus.core.mapper.BaseMapper;
+import com.baomidou.mybatisplus.core.metadata.TableInfoHelper;
 import com.baomidou.mybatisplus.core.toolkit.GlobalConfigUtils;
 import com.github.leafd.client.LeafdClient;
+import com.github.leafd.client.LeafdException;
 import com.github.leafd.mybatisplus.LeafdIdentifierGenerator;
+import com.github.leafd.shardingsphere.LeafdKeyGenerateAlgorithm;
 import java.time.Duration;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Properties;
 import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
+import org.apache.ibatis.builder.MapperBuilderAssistant;
 import org.apache.ibatis.mapping.Environment;
 import org.apache.ibatis.session.SqlSession;
 import org.apache.ibatis.transaction.jdbc.JdbcTransactionFactory;
@@ -57,6 +63,26 @@ class FrameworksTest {
         }
     }
 
+    @TableName("letters")
+    static class Letter extends Parcel {}
+
+    @Test
+    void myBatisPlusKeyPerTable() throws Exception {
+        MybatisConfiguration configuration = new MybatisConfiguration();
+        for (Class<?> type : List.of(Parcel.class, Letter.class)) {
+            TableInfoHelper.initTableInfo(new MapperBuilderAssistant(configuration, ""), type);
+        }
+        try (FakeDaemon daemon = new FakeDaemon(); LeafdClient client = LeafdClient.builder(daemon.url()).timeout(Leafd.PATIENCE).build()) {
+            LeafdIdentifierGenerator ids = new LeafdIdentifierGenerator(client, LeafdClient.Kind.SEGMENT);
+            assertEquals(1L, ids.nextId(new Parcel()));
+            assertEquals(2L, ids.nextId(new Parcel()));
+            ids.nextId(new Letter());
+            assertEquals(List.of("/api/segment/get/parcels", "/api/segment/get/letters"),
+                    daemon.requests.stream().map(r -> r.getRequestURI().getPath()).toList());
+            assertThrows(IllegalArgumentException.class, () -> ids.nextId("no entity"));
+        }
+    }
+
     @Test
     void shardingSphere() throws Exception {
         try (FakeDaemon daemon = new FakeDaemon()) {
@@ -70,6 +96,33 @@ class FrameworksTest {
             algorithm.init(properties);
             assertEquals(100, new HashSet<>(algorithm.generateKeys(null, 100)).size());
             assertEquals("/api/segment/get/order", daemon.requests.get(0).getRequestURI().getPath());
+            ((AutoCloseable) algorithm).close();
+            assertEquals("closed", assertThrows(LeafdException.class, () -> algorithm.generateKeys(null, 1)).code());
         }
+    }
+
+    /** ShardingSphere closes a data source, and lets go of its algorithms. */
+    @Test
+    void shardingSphereLeavesNoThreads() throws Exception {
+        try (FakeDaemon daemon = new FakeDaemon()) {
+            long before = threads();
+            for (int i = 0; i < 10; i++) {
+                LeafdKeyGenerateAlgorithm algorithm = new LeafdKeyGenerateAlgorithm();
+                Properties properties = new Properties();
+                properties.setProperty("urls", daemon.url());
+                properties.setProperty("key", "order");
+                algorithm.init(properties);
+                algorithm.generateKeys(null, 1);
+            }
+            assertTrue(threads() > before);
+            while (threads() > before) { // the test's time-out ends it
+                System.gc();
+                Thread.sleep(10);
+            }
+        }
+    }
+
+    private static long threads() {
+        return Thread.getAllStackTraces().keySet().stream().filter(t -> t.getName().matches("leafd-client|HttpClient-.*")).count();
     }
 }
