@@ -33,7 +33,7 @@ func (p *pace) look(now time.Duration, used int64) {
 		p.goal = max(p.goal, goal)
 		return
 	}
-	p.goal = max(goal, p.goal/2, 1)
+	p.goal = max(goal, p.goal/2, int(min(used, 1)))
 	p.begun, p.before = now, used
 }
 

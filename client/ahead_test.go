@@ -50,6 +50,7 @@ func TestAheadLasts(t *testing.T) {
 					c, err := New(Config{Addresses: []string{"http://leafd"}, HTTPClient: &http.Client{Transport: transport{f}}, Ahead: test.ahead, MaxAhead: 8_000_000})
 					require.NoError(t, err)
 					defer c.Close()
+					time.Sleep(time.Hour) // it is no rate that none was used
 					s := test.of(c, "order")
 					take := func() error {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -58,6 +59,8 @@ func TestAheadLasts(t *testing.T) {
 						time.Sleep(every)
 						return err
 					}
+					require.NoError(t, take())
+					require.GreaterOrEqual(t, s.Stats().Ahead, firstSize-1)
 					for range 100 + test.want/every/2 {
 						require.NoError(t, take())
 					}

@@ -89,7 +89,7 @@ const firstSize = 64
 
 func newSource(c *Client, path string, ahead, maxAge time.Duration) *Source {
 	most := c.cfg.MaxAhead / 2
-	s := &Source{client: c, path: path, maxAge: maxAge, wake: make(chan struct{}, 1), limit: most, pace: pace{ahead: ahead, most: most}}
+	s := &Source{client: c, path: path, maxAge: maxAge, wake: make(chan struct{}, 1), limit: most, pace: pace{ahead: ahead, most: most, begun: c.mono()}}
 	s.current.Store(new(batch))
 	s.requests.until = make(map[*daemon]time.Duration)
 	s.requests.update(c.daemons)
