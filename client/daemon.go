@@ -66,20 +66,20 @@ func (d *daemon) broke() {
 	alone := d.client.isAlone()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.until = d.client.mono() + pause(d.failures, alone)
+	if alone {
+		d.failures = 0
+	}
+	d.until = d.client.mono() + pause(d.failures)
 	d.failures++
-	if !d.down && !d.left {
+	if !d.down && !d.left && !alone { // requests are its probes, where there is no other
 		d.down = d.client.goRun(d.probe)
 	}
 }
 
 // pause is how long a daemon is left alone after so many failures before, spread so that
 // clients don't come back together.
-func pause(failures int, alone bool) time.Duration {
+func pause(failures int) time.Duration {
 	p := min(firstPause<<min(failures, 10), lastPause)
-	if alone {
-		p = firstPause
-	}
 	return p/2 + rand.N(p/2+1) //nolint:gosec // no secret
 }
 
@@ -101,10 +101,9 @@ func (d *daemon) probe(ctx context.Context) {
 			d.worked()
 			return
 		}
-		alone := d.client.isAlone()
 		d.mu.Lock()
 		d.failures++
-		d.until = d.client.mono() + pause(d.failures, alone)
+		d.until = d.client.mono() + pause(d.failures)
 		d.mu.Unlock()
 	}
 }
