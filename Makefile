@@ -128,6 +128,12 @@ test-java: build ## client/java, the Java client and what joins it to frameworks
 	@scripts/deps.sh java
 	TMPDIR=$(TEST_TMPDIR) mvn -B -q -f client/java/pom.xml -Dleafd=$(abspath $(BINARY)) verify
 
+.PHONY: test-clients
+test-clients: build ## client/python and client/node on daemons that are killed and frozen (Python, Node, openssl)
+	@scripts/deps.sh clients
+	cd client/python && LEAFD=$(abspath $(BINARY)) PYTHONDONTWRITEBYTECODE=1 python3 -W ignore::ResourceWarning -m unittest
+	cd client/node && LEAFD=$(abspath $(BINARY)) node --test
+
 .PHONY: test-migration
 test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a JDK); LEAF_JAR=leaf.jar of a real one, which TestRequests needs, MIGRATION_SEED, MIGRATION_ROUNDS
 	@for tool in mvn javac; do command -v $$tool >/dev/null || { echo "make test-migration needs $$tool: on Debian, apt-get install maven default-jdk-headless" >&2; exit 1; }; done

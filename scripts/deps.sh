@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the programs that tests, the model and benchmarks run and the machine lacks:
 #
-#   deps.sh test|long|race|spec|prove|bench|java...
+#   deps.sh test|long|race|spec|prove|bench|clients|java...
 #
 #   test   MariaDB's and ZooKeeper's servers, the Java runtime of the latter, and
 #          libfaketime, which gives it another time;
@@ -13,6 +13,7 @@
 #   spec   spin, which checks the model of spec, and the C compiler that it needs
 #   prove  Python with venv, into which spec/prove.sh fetches z3
 #   bench  wrk, which makes the load; redis-server, to compare with
+#   clients  Python, Node and openssl, for the tests of their clients
 #   java   Maven and a JDK, which build the Java client; MariaDB, for its tests
 #
 # It does nothing where they are found. Where there is no apt it says what is
@@ -83,6 +84,11 @@ for group; do
       need util-linux taskset
       need redis-server redis-server
       ;;
+    clients)
+      need python3 python3
+      need nodejs node
+      need openssl openssl
+      ;;
     java)
       need maven mvn
       need default-jdk-headless javac
@@ -90,7 +96,7 @@ for group; do
       need mariadb-client-core my_print_defaults
       ;;
     *)
-      echo "usage: $0 test|long|race|spec|prove|bench|java..." >&2
+      echo "usage: $0 test|long|race|spec|prove|bench|clients|java..." >&2
       exit 2
       ;;
   esac
