@@ -124,8 +124,12 @@ test('codes', async (t) => {
   const client = new Client({ addresses: [(await (await daemon(t)).start()).url] });
   await assert.rejects(client.segment('none').next(), (e) => e.final && code('unknown_key', undefined)(e));
   assert.deepEqual(await client.segment('leaf-segment-test').nextN(3), [1n, 2n, 3n]);
-  const limited = new Client({ addresses: [(await (await daemon(t, 0, '--rate-limit', '100')).start()).url] }).snowflake('order');
-  await assert.rejects(async () => { for (let i = 0; i < 400; i++) await limited.next(300); }, (e) => e.cause.retryAfter === 1000 && code('timeout', 'rate_limited')(e));
+  const failures = [];
+  const limited = new Client({ addresses: [(await (await daemon(t, 0, '--rate-limit', '100')).start()).url], failed: (e) => failures.push(e.code) }).snowflake('order');
+  const begun = performance.now();
+  t.mock.method(performance, 'now', () => begun);
+  await assert.rejects(async () => { for (let i = 0; i < 400; i++) await limited.next(500); }, (e) => e.cause.retryAfter === 1000 && code('timeout', 'rate_limited')(e));
+  assert.deepEqual(failures, ['rate_limited']); // asked once in its Retry-After
   for (const addresses of [undefined, [], ['127.0.0.1:8080'], ['http://a?b']]) assert.throws(() => new Client({ addresses }));
   await assert.rejects(limited.nextN(0), RangeError);
 });

@@ -218,9 +218,12 @@ class Failures(unittest.TestCase):
             self.assertEqual((e.code, e.status, e.final), ("unknown_key", 404, True))
         self.assertEqual(segments.segment("leaf-segment-test").next_n(3)[2], 3)
         limited = leafd.Client(Daemon(self, 0, "--rate-limit", "100").start().url).snowflake("order")
-        with self.assertRaises(leafd.Error) as raised:
-            for _ in range(400):
-                limited.next(0.3)
+        begun = time.monotonic()
+        with mock.patch.object(leafd, "time", types.SimpleNamespace(monotonic=lambda: begun, sleep=time.sleep)):
+            with self.assertRaises(leafd.Error) as raised, self.assertLogs("leafd") as logs:
+                for _ in range(400):
+                    limited.next(0.5)
+            self.assertEqual(len(logs.output), 1)  # asked once in its Retry-After
         self.assertEqual((raised.exception.code, raised.exception.__cause__.code, raised.exception.__cause__.retry_after), ("timeout", "rate_limited", 1))
         for wrong in [], ["127.0.0.1:8080"], ["http://a?b"], ["http://a:x"]:
             self.assertRaises(ValueError, leafd.Client, *wrong)

@@ -1,4 +1,4 @@
-"""IDs of leafd daemons, fetched ahead, so that most calls touch no network:
+"""IDs of leafd daemons, fetched ahead, so that most calls touch no network.
 
     client = leafd.Client("http://10.0.0.5:8080", "http://10.0.0.6:8080")
     orders = client.snowflake("order")  # keep it
