@@ -2,7 +2,7 @@
 // seconds after each, it makes them and prints how many failed.
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Leafd } from './page.mjs'; // the program of docs/clients/node.md
+import { Client } from '../../../../client/node/leafd.js';
 
 const [way, ...urls] = process.argv.slice(2);
 
@@ -25,10 +25,13 @@ async function list() {
   return BigInt(held.pop());
 }
 
+// -- ranges
+const orders = new Client({ addresses: urls }).snowflake('order');
+const ranges = () => orders.next();
+
 // -- end
 
-const leafd = new Leafd(urls, '/api/snowflake/get/order');
-const take = { single, list, ranges: () => leafd.next() }[way];
+const take = { single, list, ranges }[way];
 for await (const line of createInterface({ input: process.stdin })) {
   const [calls, pause] = line.split(' ').map(Number);
   let failed = 0;

@@ -5,7 +5,7 @@ import sys
 import time
 import urllib.request
 
-import page  # the program of docs/clients/python.md
+import leafd
 
 way, *urls = sys.argv[1:]
 
@@ -27,9 +27,17 @@ def listed():
     return int(held.pop())
 
 
+# -- ranges
+orders = leafd.Client(*urls).snowflake("order")
+
+
+def ranges():
+    return orders.next()
+
+
 # -- end
 
-take = {"single": single, "list": listed, "ranges": page.Leafd(urls, "/api/snowflake/get/order").next}[way]
+take = {"single": single, "list": listed, "ranges": ranges}[way]
 for line in sys.stdin:
     calls, pause = line.split()
     calls, pause, failed = int(calls), float(pause), 0

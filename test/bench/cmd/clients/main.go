@@ -1,6 +1,6 @@
 // Command clients measures what an application pays for IDs: in Python, Node, Java and Go, with one
 // ID a request and lists of 1,000 as a first program has them (ids.py and its like), and with the
-// ranges of docs/clients. It prints the table of docs/evidence/clients.txt; `make bench-clients`.
+// clients of docs/clients (ranges). It prints the table of docs/evidence/clients.txt; `make bench-clients`.
 package main
 
 import (
@@ -27,16 +27,14 @@ import (
 // The program is run in the root of the tree.
 const here = "test/bench/cmd/clients/"
 
-// language is one that the programs are in; the program's directory is the command's $DIR.
+// language is one that the programs are in; $DIR of its commands is a directory for what is built.
 type language struct {
-	name, source, page string // page: the program of docs/clients with the ranges
-	file, block, main  string // of the page: what the program is called, how it is marked, and what its main begins with
-	build, command     string
+	name, source, build, command string
 }
 
 var languages = []language{ //nolint:gochecknoglobals // a table
-	{name: "Python", source: "ids.py", page: "python", file: "page.py", block: "python", main: "if __name__", command: "python3 $DIR/ids.py"},
-	{name: "Node", source: "ids.mjs", page: "node", file: "page.mjs", block: "js", main: "if (import.meta", command: "node $DIR/ids.mjs"},
+	{name: "Python", source: "ids.py", command: "env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=client/python python3 " + here + "ids.py"},
+	{name: "Node", source: "ids.mjs", command: "node " + here + "ids.mjs"},
 	{name: "Java", source: "Ids.java", build: "javac -d $DIR -sourcepath client/java/leafd-client/src/main/java " + here + "Ids.java", command: "java -cp $DIR Ids"},
 	{name: "Go", source: "ids/main.go", build: "go -C test/bench build -o $DIR/ids ./cmd/clients/ids", command: "$DIR/ids"},
 }
@@ -99,7 +97,7 @@ func run() (err error) {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
 		for _, way := range ways {
-			lines, err := l.lines(dir, way.name)
+			lines, err := l.lines(way.name)
 			if err != nil {
 				return err
 			}
@@ -183,49 +181,28 @@ func start(cfg proctest.Config) (*proctest.Daemon, error) {
 	return d, d.AwaitReady(ctx)
 }
 
-// prepare puts the programs into a directory, as they are run.
+// prepare builds the program, where it has to be.
 func (l language) prepare(dir string) error {
-	if l.build != "" {
-		command := strings.Fields(strings.ReplaceAll(l.build, "$DIR", dir))
-		if out, err := exec.CommandContext(context.Background(), command[0], command[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%w\n%s", err, out)
-		}
+	if l.build == "" {
 		return nil
 	}
-	text, err := os.ReadFile("docs/clients/" + l.page + ".md")
-	if err != nil {
-		return err
+	command := strings.Fields(strings.ReplaceAll(l.build, "$DIR", dir))
+	if out, err := exec.CommandContext(context.Background(), command[0], command[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
 	}
-	_, program, found := strings.Cut(string(text), "```"+l.block+"\n")
-	program, _, ended := strings.Cut(program, "```\n")
-	if !found || !ended {
-		return fmt.Errorf("no program on the page %s", l.page)
-	}
-	source, err := os.ReadFile(here + l.source)
-	if err != nil {
-		return err
-	}
-	page, copied := filepath.Join(dir, l.file), filepath.Join(dir, l.source)
-	return errors.Join(os.WriteFile(page, []byte(program), 0o600), os.WriteFile(copied, source, 0o600)) //nolint:gosec // in a directory of ours
+	return nil
 }
 
 // lines are those that an application has of its own for IDs in that way: without blank ones, imports
 // and what measures.
-func (l language) lines(dir, way string) (n int, err error) {
-	path, whole := here+l.source, way == "ranges" && l.page != ""
-	if whole {
-		path = filepath.Join(dir, l.file)
-	}
-	text, err := os.ReadFile(path)
+func (l language) lines(way string) (n int, err error) {
+	text, err := os.ReadFile(here + l.source)
 	if err != nil {
 		return 0, err
 	}
-	counts := whole
+	counts := false
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
-		if whole && strings.HasPrefix(line, l.main) {
-			break
-		}
 		if _, names, found := strings.Cut(line, "-- "); found {
 			counts = strings.Contains(names, way)
 		} else if counts && line != "" && !strings.HasPrefix(line, "import ") {
