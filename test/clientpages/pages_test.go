@@ -13,10 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/proctest"
 )
 
@@ -24,11 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)
 
 // Each program takes IDs while two daemons in turn are killed with kill -9, started again, frozen
 // and continued, and a third one, which waits for ZooKeeper, says that it is starting: no call
-// fails, and no ID comes twice.
+// fails, no ID comes twice, and once its home is back IDs come from there.
 // What the drivers of Redis need is in LEAFDTEST_DRIVERS, by test/redisclients/run.sh.
 func TestPrograms(t *testing.T) {
 	binary := proctest.Leafd(t)
 	drivers := os.Getenv("LEAFDTEST_DRIVERS")
+	packages, err := filepath.Abs("../../client")
+	require.NoError(t, err)
 	nodeFiles := []string{"failover.mjs", "node-redis.mjs", "ioredis.mjs"}
 	javaFiles := []string{"Failover.java", "JedisIds.java", "LettuceIds.java"}
 	javac := "javac -cp $drivers/java/lib/* -sourcepath $dir -d $dir $dir/JedisIds.java $dir/LettuceIds.java"
@@ -71,8 +75,12 @@ func TestPrograms(t *testing.T) {
 				require.True(t, found)
 				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(program+"\n"), 0o600))
 			}
-			if p.driver { // where node looks
-				require.NoError(t, os.Symlink(drivers+"/node_modules", dir+"/node_modules"))
+			modules := dir + "/node_modules" // where node looks
+			if p.driver {
+				require.NoError(t, os.Symlink(drivers+"/node_modules", modules))
+			} else {
+				require.NoError(t, os.Mkdir(modules, 0o700))
+				require.NoError(t, os.Symlink(packages+"/node", modules+"/leafd"))
 			}
 			if p.build != "" {
 				build := expand(p.build)
@@ -120,38 +128,66 @@ func TestPrograms(t *testing.T) {
 			cmd := exec.CommandContext(ctx, command[0], args...)
 			var said strings.Builder
 			cmd.Stderr = &said
+			cmd.Env = append(os.Environ(), "PYTHONPATH="+packages+"/python", "PYTHONDONTWRITEBYTECODE=1")
 			out, err := cmd.StdoutPipe()
 			require.NoError(t, err)
 			require.NoError(t, cmd.Start())
 			lines := bufio.NewScanner(out)
-			seen := make(map[int64]bool)
-			// take returns when a thousand IDs have come of a worker: after a fault of the other one, which it then was.
+			last := make(map[int64]int64) // by worker: a caller's IDs of each grow, so that none comes twice
+			next := func() (worker int64, made time.Time) {
+				t.Helper()
+				if !lines.Scan() {
+					require.Fail(t, "a call failed", "%v %s", cmd.Wait(), &said)
+				}
+				id, err := strconv.ParseInt(lines.Text(), 10, 64)
+				parts, invalid := snowflake.DefaultLayout().Decode(id)
+				if err != nil || invalid != nil || id <= last[parts.Worker] {
+					require.Fail(t, "not the next ID", "%s after %d", lines.Text(), last[parts.Worker])
+				}
+				last[parts.Worker] = id
+				return parts.Worker, parts.Time.Time()
+			}
+			// take returns when a thousand IDs have come of a worker.
 			take := func(worker int64) {
 				t.Helper()
 				for n := 0; n < 1000; {
-					if !lines.Scan() {
-						require.Fail(t, "a call failed", "%v %s", cmd.Wait(), &said)
-					}
-					id, err := strconv.ParseInt(lines.Text(), 10, 64)
-					require.NoError(t, err)
-					require.False(t, seen[id], id)
-					seen[id] = true
-					if id>>12&1023 == worker {
+					if by, _ := next(); by == worker {
 						n++
+					}
+				}
+			}
+			restart := func(i int) {
+				t.Helper()
+				var err error
+				daemons[i], err = proctest.StartDaemon(configs[i])
+				require.NoError(t, err)
+				ready := make(chan error, 1)
+				go func() { ready <- daemons[i].AwaitReady(ctx) }()
+				for { // node keeps what is not read
+					select {
+					case err := <-ready:
+						require.NoError(t, err)
+						return
+					default:
+						next()
 					}
 				}
 			}
 			require.NoError(t, daemons[0].End(syscall.SIGKILL))
 			take(1)
-			daemons[0] = start(t, configs[0])
+			restart(0)
 			require.NoError(t, daemons[1].End(syscall.SIGKILL))
 			take(0)
-			daemons[1] = start(t, configs[1])
-			require.NoError(t, daemons[0].Pause())
-			take(1)
-			require.NoError(t, daemons[0].Resume())
-			require.NoError(t, daemons[1].Pause())
-			take(0)
+			restart(1)
+			home, made := next()
+			for back := time.Now().Add(2 * time.Second); made.Before(back); home, made = next() { // it is left out for a second
+			}
+			require.NoError(t, daemons[home].Pause())
+			take(1 - home)
+			require.NoError(t, daemons[home].Resume())
+			take(home)
+			require.NoError(t, daemons[1-home].Pause())
+			take(home)
 			cancel()
 			require.Error(t, cmd.Wait())
 			require.Equal(t, "signal: killed", cmd.ProcessState.String(), "%s", &said)
