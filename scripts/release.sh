@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Makes dist/VERSION, what a release consists of, from the commit that is checked out:
-# archives for Linux and macOS, packages, an SBOM for each program, the Helm chart, and SHA256SUMS.
+# archives for Linux and macOS, packages, an SBOM for each program, the Helm chart, the clients in
+# Python and Node, and SHA256SUMS.
 #
 #   release.sh VERSION
 #
-# Two runs with the same Go make the same files, in any directory, on any day.
+# Two runs with the same Go and npm make the same files, in any directory, on any day.
 #
 #   release.sh VERSION check
 #
@@ -92,6 +93,7 @@ done
 cp -R deploy/helm/leafd "$made/leafd"
 sed -i -E "s/^(version|appVersion): .*/\\1: ${version#v}/" "$made/leafd/Chart.yaml"
 tar --format=ustar --sort=name --mtime="$date" --owner=0 --group=0 --numeric-owner -C "$made" -c leafd | gzip -9n >"$out/leafd-chart-${version#v}.tgz"
+scripts/clients.sh "$version" "$date" "$out" | sed 's|^|release: |'
 (cd "$out" && sha256sum -- * >"$made/SHA256SUMS" && mv "$made/SHA256SUMS" .)
 
 rm -rf "dist/$version"
