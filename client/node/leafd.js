@@ -61,7 +61,7 @@ class Source {
 
   async nextN(n, timeout = this.#client.timeout) {
     if (!Number.isInteger(n) || n < 1 || n > this.#client.maxAhead) throw new RangeError(`leafd: n is ${n}: want 1 to maxAhead`);
-    const ids = this.#waiting.length > 0 ? undefined : this.#take(n);
+    const ids = this.#take(n);
     if (ids === undefined) return this.#wait(n, timeout);
     const time = now();
     if (time >= this.#rest && (this.#count <= this.#low || time - this.#seen > this.#window)) this.#run();
@@ -98,13 +98,15 @@ class Source {
     });
   }
 
-  // #serve gives the calls that wait what is held, first come, first served.
+  // #serve gives the calls that wait what is held, in their order. One that needs more than that keeps no other waiting.
   #serve() {
-    for (let ids; this.#waiting.length > 0 && (ids = this.#take(this.#waiting[0].n)) !== undefined;) {
-      const call = this.#waiting.shift();
+    this.#waiting = this.#waiting.filter((call) => {
+      const ids = this.#take(call.n);
+      if (ids === undefined) return true;
       clearTimeout(call.timer);
       call.resolve(ids);
-    }
+      return false;
+    });
   }
 
   // #wanted returns how many IDs to fetch now.
@@ -116,7 +118,8 @@ class Source {
     this.#low = Math.min(this.#rate * this.#time, most / 2);
     const owed = this.#waiting.reduce((sum, { n }) => sum + n, 0);
     if (owed === 0 && this.#count > this.#low) return 0;
-    return Math.min(Math.max(Math.ceil(2 * this.#low), owed, this.#count + 1) - this.#count, most - this.#count, this.#limit);
+    const want = Math.max(Math.ceil(2 * this.#low) + owed - this.#count, 1);
+    return Math.min(want, Math.max(most - this.#count, 1), this.#limit);
   }
 
   async #run() {

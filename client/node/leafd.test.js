@@ -184,8 +184,11 @@ test('the IDs ahead last for a time at the rate of use, and are young', async (t
   assert((await orders.next()) - first > 64n);
   orders.drop();
   assert.equal(orders.ahead, 0);
-  const held = source.ahead;
   await only.kill();
+  const more = source.nextN(source.ahead + 1, 1000);
+  await source.nextN(100); // what is held is for the calls that it is enough for
+  await assert.rejects(more, code('timeout', 'unreachable'));
+  const held = source.ahead;
   await use(source, 100, 10);
   assert.equal(source.ahead, held - 1000);
 });

@@ -296,6 +296,13 @@ class Ahead(unittest.TestCase):
                 self.assertTrue(low <= source.ahead() <= high, source.ahead())
         held = source.ahead()
         daemon.kill()
+        with ThreadPoolExecutor() as pool:
+            more = pool.submit(source.next_n, held + 1, 1)
+            while not source._held.waiting:
+                time.sleep(0.001)
+            source.next_n(100)  # what is held is for the calls that it is enough for
+            held -= 100
+            self.assertRaises(leafd.Error, more.result)
         self.use(source, 100, 10)
         self.assertEqual(source.ahead(), held - 1000)
 

@@ -108,15 +108,13 @@ class _Held:
         return ids
 
     def serve(self) -> None:
-        """Gives the calls that wait what is held, first come, first served."""
-        while self.waiting:
-            n, call = self.waiting[0]
-            if not call.cancelled():
-                if not (ids := self.take(n)):
-                    return
-                if call.set_running_or_notify_cancel():
-                    call.set_result(ids)
-            self.waiting.popleft()
+        """Gives the calls that wait what is held, in their order. One that needs more than that keeps no other waiting."""
+        for _ in range(len(self.waiting)):
+            n, call = self.waiting.popleft()
+            if not call.cancelled() and not (ids := self.take(n)):
+                self.waiting.append((n, call))
+            elif call.set_running_or_notify_cancel():
+                call.set_result(ids)
 
     def wanted(self) -> int:
         """Returns how many IDs to fetch now. 0 ends the thread."""
@@ -127,8 +125,8 @@ class _Held:
             self.seen, self.taken, self.low = now, 0, min(self.rate * s.seconds, most / 2)
             owed = sum(n for n, call in self.waiting if not call.cancelled())
             self.running = bool(owed) or self.count <= self.low
-            want = max(math.ceil(2 * self.low), owed, self.count + 1) - self.count
-            return min(want, most - self.count, self.limit) if self.running else 0
+            want = max(math.ceil(2 * self.low) + owed - self.count, 1)
+            return min(want, max(most - self.count, 1), self.limit) if self.running else 0
 
     def put(self, at: float, ranges: list[range]) -> None:
         with self.lock:
@@ -230,7 +228,7 @@ class Source:
                 self.drop()
             held, call = self._held, None
             with held.lock:
-                ids = [] if held.waiting else held.take(n)
+                ids = held.take(n)
                 if not ids:
                     held.waiting.append((n, call := _Call()))
                 now = time.monotonic()
