@@ -176,7 +176,7 @@ func TestStates(t *testing.T) {
 	}
 	order := []string{
 		"ready", "ZooKeeper down", "half of the lease", "lease over", "fenced", "fenced for good", "clock refused", "clock behind", "clock ahead", "outvoted",
-		"disk full", "disk refuses", "disk slow", "database down", "database frozen", "tag missing", "closed", "draining", "reload refused",
+		"disk full", "disk refuses", "disk slow", "database away at the start", "database down", "database frozen", "tag missing", "closed", "draining", "reload refused",
 	}
 	t.Run("states", func(t *testing.T) {
 		t.Run("the lease", func(t *testing.T) { statesOfTheLease(t, note) })
@@ -406,7 +406,11 @@ func statesOfTheDatabase(t *testing.T, note func(told)) {
 		w.awaitStatus("/api/segment/get/a", http.StatusOK)
 		return w
 	}
-	w := begin()
+	w := watch(t, newMachine(t), "--mysql", "leafd@tcp("+freeAddress(t)+")/leaf")
+	note(w.is("database away at the start", conds.SegmentStore, "MySQL: segment IDs can't be served yet", "connection refused"))
+	require.Equal(t, http.StatusOK, w.mustGet("/readyz?kind=snowflake").status)
+	require.Equal(t, "segment_unavailable", w.awaitStatus("/readyz?kind=segment", http.StatusServiceUnavailable).code())
+	w = begin()
 	use := func() {
 		require.Eventually(t, func() bool { return w.mustGet("/api/segment/get/a?n=1000").status != http.StatusOK }, eventually, time.Millisecond)
 	}
