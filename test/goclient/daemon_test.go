@@ -40,20 +40,15 @@ type leafd struct {
 // startLeafd runs a daemon until the test ends, and returns once it is ready.
 func startLeafd(t testing.TB, args ...string) *leafd {
 	t.Helper()
-	d := launchLeafd(t, args...)
+	address, err := proctest.FreeAddress()
+	require.NoError(t, err)
+	d := launchLeafd(t, address, args...)
 	d.awaitReady()
 	return d
 }
 
-// launchLeafd runs a daemon until the test ends.
-func launchLeafd(t testing.TB, args ...string) *leafd {
-	t.Helper()
-	address, err := proctest.FreeAddress()
-	require.NoError(t, err)
-	return startLeafdAt(t, address, args...)
-}
-
-func startLeafdAt(t testing.TB, address string, args ...string) *leafd {
+// launchLeafd runs a daemon at an address until the test ends.
+func launchLeafd(t testing.TB, address string, args ...string) *leafd {
 	t.Helper()
 	data := t.TempDir()
 	command := append([]string{proctest.Leafd(t), "serve", "--listen", address, "--data-dir", data}, args...)

@@ -14,7 +14,7 @@ import (
 // The trace of a caller is in the daemon's log where its request fails.
 func TestTraceOfACallerIsLogged(t *testing.T) {
 	t.Parallel()
-	d := launchLeafd(t, "--mysql", "leafd:x@tcp(127.0.0.1:1)/leaf") // which nothing answers
+	d := startLeafd(t, "--mysql", "leafd:x@tcp(127.0.0.1:1)/leaf") // which nothing answers
 	c, err := client.New(client.Config{
 		Addresses:   []string{d.URL},
 		Traceparent: func(context.Context) string { return "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" },
