@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
@@ -97,7 +99,7 @@ func TestEachRouteIsAnOperation(t *testing.T) {
 	s, err := New(func() Config { c := testConfig(t.Output()); c.AdminApart = true; return c }())
 	require.NoError(t, err)
 	routed := []string{"GET " + snowflakePrefix + "{key}", "POST " + snowflakePrefix + "{key}", "GET " + segmentPrefix + "{key}", "POST " + segmentPrefix + "{key}"}
-	for surface := range Surface(surfaces) {
+	for surface := range conn.Surface(conn.Surfaces) {
 		for method, paths := range s.routes(surface).List() {
 			for _, path := range paths {
 				if method != "HEAD" {

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"hash/maphash"
-	"net"
 	"strings"
 	"sync/atomic"
 
@@ -55,7 +53,7 @@ type callers struct {
 func newCallers(l Live, before callers) callers {
 	all := callers{byDigest: make(map[[sha256.Size]byte]*caller), counts: make(map[string]*atomic.Int64), on: len(l.Callers) > 0}
 	for _, given := range l.Callers {
-		c := &caller{name: given.Name, origin: originOfName(given.Name), admin: given.Admin, keys: make(map[string]struct{})}
+		c := &caller{name: given.Name, origin: fair.AddressOf([]byte(given.Name)), admin: given.Admin, keys: make(map[string]struct{})}
 		for _, key := range given.IDs {
 			if prefix, all := strings.CutSuffix(key, "*"); all {
 				c.prefixes = append(c.prefixes, prefix)
@@ -72,7 +70,7 @@ func newCallers(l Live, before callers) callers {
 	}
 	if len(l.AdminToken) > 0 {
 		all.adminOn = true
-		all.byDigest[sha256.Sum256(l.AdminToken)] = &caller{name: adminName, origin: originOfName(adminName), admin: true, requests: new(atomic.Int64)}
+		all.byDigest[sha256.Sum256(l.AdminToken)] = &caller{name: adminName, origin: fair.AddressOf([]byte(adminName)), admin: true, requests: new(atomic.Int64)}
 	}
 	return all
 }
@@ -81,7 +79,7 @@ func newCallers(l Live, before callers) callers {
 func (a *callers) of(token []byte) *caller { return a.byDigest[sha256.Sum256(token)] }
 
 // admit returns the caller of a request for IDs of this key on c; errNoToken, errKeyRefused.
-func (a *callers) admit(c *conn, h *fasthttp.RequestHeader, key []byte) (*caller, error) {
+func (a *callers) admit(c *client, h *fasthttp.RequestHeader, key []byte) (*caller, error) {
 	by := c.bearer.of(a, h.PeekCanonical(headerAuthorization))
 	return by, a.may(by, key)
 }
@@ -147,59 +145,23 @@ func (l *lastBearer) of(a *callers, value []byte) *caller {
 	return c
 }
 
-// The address of a request, against which it counts: the caller of its token, else its client's
-// certificate, else where it came from.
-
-func originOfName(name string) fair.Address { return fair.Address(shortSum([]byte(name))) }
-
-func shortSum(b []byte) []byte {
-	sum := sha256.Sum256(b)
-	return sum[:len(fair.Address{})]
-}
-
-// originOf returns the address of a connection, its certificate or where it came from.
-func originOf(nc net.Conn) fair.Address {
-	if cert := clientCertificate(nc); cert != nil {
-		return fair.Address(shortSum(cert.Raw))
-	}
-	return networkOf(nc)
-}
-
 // addressOf returns the address of a request that is none for IDs.
 func (s *Server) addressOf(ctx *fasthttp.RequestCtx) fair.Address {
-	c := connOf(ctx)
+	c := clientOf(ctx)
 	if value := ctx.Request.Header.PeekCanonical(headerAuthorization); len(value) > 0 {
 		if by := c.bearer.of(&s.live.Load().callers, value); by != nil {
 			return by.origin
 		}
 	}
-	return c.from()
+	return c.Origin()
 }
 
 // on returns the address of a request on c by a caller, nil for none.
-func (c *caller) on(nc *conn) fair.Address {
+func (c *caller) on(nc *client) fair.Address {
 	if c != nil {
 		return c.origin
 	}
-	return nc.from()
-}
-
-// networkOf returns where a connection came from. A client has a whole /64 of IPv6 addresses as a
-// rule, so that they are one. Of a unix socket it is the user.
-func networkOf(nc net.Conn) (o fair.Address) {
-	if uid, _, ok := unixPeer(nc); ok {
-		o[0] = 0xff // no client has a multicast address
-		binary.BigEndian.PutUint32(o[1:], uid)
-		return o
-	}
-	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		if ip := tcp.IP.To4(); ip != nil {
-			copy(o[:], ip.To16())
-		} else {
-			copy(o[:8], tcp.IP)
-		}
-	}
-	return o
+	return nc.Origin()
 }
 
 // callersCollector exports what callers with a token have asked for: a name for each of the

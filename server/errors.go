@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+
+	"github.com/leafd/leafd/server/conn"
 
 	"github.com/valyala/fasthttp"
 
@@ -223,6 +226,16 @@ func (e *apiError) put(r *fasthttp.Response) {
 	r.SetBodyString(e.json())
 }
 
+// whole returns the answer by HTTP that closes its connection.
+func (e *apiError) whole() []byte {
+	var r fasthttp.Response
+	r.SetConnectionClose()
+	e.put(&r)
+	var b bytes.Buffer
+	_, _ = r.WriteTo(&b) // a Buffer has no error
+	return b.Bytes()
+}
+
 // json returns e as a JSON object.
 func (e *apiError) json() string {
 	if e.made != nil {
@@ -235,6 +248,6 @@ func (e *apiError) json() string {
 func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
 	// The rest of the request may still be in transit: closing at once would reset
 	// the connection, and the answer would be lost.
-	lingerOnClose(ctx.Conn())
+	conn.Linger(ctx.Conn())
 	s.respond(ctx, answerToBroken(err))
 }

@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -48,6 +51,42 @@ func (*tape) SetWriteDeadline(time.Time) error { return nil }
 func (*tape) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 func (*tape) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+// once is a listener with one connection.
+type once struct {
+	net.Listener
+	nc net.Conn
+}
+
+func (o *once) Accept() (net.Conn, error) { return o.nc, nil }
+func (*once) Addr() net.Addr              { return &net.TCPAddr{} }
+func (*once) Close() error                { return nil }
+
+// accepted returns nc as a listener of the public surface accepts it.
+func accepted(t testing.TB, a *conn.Admission, nc net.Conn) *conn.Conn {
+	t.Helper()
+	l := a.Listen(&once{nc: nc}, conn.Public, conn.Serving{State: newClient})
+	t.Cleanup(l.End)
+	c, err := l.Accept()
+	require.NoError(t, err)
+	return c.(*conn.Conn)
+}
+
+// newConn returns a connection from which nothing can be read.
+func newConn(t testing.TB) *conn.Conn {
+	t.Helper()
+	cfg := conn.Config{Base: t.Context(), Registry: prometheus.NewRegistry(), MaxConns: 10, IdleTimeout: time.Hour, ReadTimeout: time.Hour, WriteTimeout: time.Hour}
+	a, err := conn.NewAdmission(cfg)
+	require.NoError(t, err)
+	c := accepted(t, a, &away{})
+	_, _ = c.Read(make([]byte, 1)) // it is under way
+	return c
+}
+
+// away is a tape of another address.
+type away struct{ tape }
+
+func (*away) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)} }
 
 // quiet makes a server without a listener; its log goes nowhere.
 func quiet(t testing.TB) *running {
@@ -88,14 +127,11 @@ func FuzzConnection(f *testing.F) {
 		methods = append(methods, string(ctx.Method()))
 		r.handle(ctx)
 	}, true)
-	l := newListener(&net.TCPListener{}, Public, &r.cfg, r.admission, nil)
-	f.Cleanup(l.end)
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
 		r.renew()
 		methods = methods[:0]
 		s := &tape{data: sent, piece: int(piece)*16 + 1}
-		c := &conn{Conn: s, l: l}
-		err := serving.ServeConn(c)
+		err := serving.ServeConn(accepted(t, r.admission, s))
 		require.False(t, err != nil && strings.Contains(err.Error(), "panic"), err)
 
 		var got []int64

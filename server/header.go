@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -129,7 +131,7 @@ const AnyHost = "*"
 //  2. Where no browser can be tricked nothing is checked: on a unix socket, over TLS
 //     (a page has no certificate of ours for its name), without Host.
 func (s *Server) checkHost(ctx *fasthttp.RequestCtx) error {
-	if c, ok := ctx.Conn().(*conn); ok && (c.secure.tls != nil || c.LocalAddr().Network() == "unix") {
+	if c, ok := ctx.Conn().(*conn.Conn); ok && (c.Secure() || c.LocalAddr().Network() == "unix") {
 		return nil
 	}
 	// Both: fasthttp takes a host from the target //127.0.0.1/db?:// too, which a page can ask for.

@@ -8,11 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 )
 
 // A request that may say twice how long it is gets the last answer of its connection:
 // what comes after it is never taken for a request. Where that isn't in doubt, but can't be known, it has none.
+// continued is what asks for a body.
+const continued = "HTTP/1.1 100 Continue\r\n\r\n"
+
 func TestFramedTwice(t *testing.T) {
 	r := start(t, nil)
 	for _, tt := range []struct {
@@ -79,10 +84,10 @@ func TestContinue(t *testing.T) {
 			send(t, c, tt.head)
 			in := newReader(c)
 			if tt.asked {
-				asked := make([]byte, len(continues))
+				asked := make([]byte, len(continued))
 				_, err := io.ReadFull(in, asked)
 				require.NoError(t, err)
-				require.Equal(t, continues, string(asked))
+				require.Equal(t, continued, string(asked))
 				send(t, c, tt.body)
 			}
 			resp, err := http.ReadResponse(in, nil)
@@ -175,7 +180,7 @@ func TestForeignHost(t *testing.T) {
 	}
 
 	unix := listenUnix(t)
-	public.also(unix, Public)
+	public.also(unix, conn.Public)
 	require.Equal(t, 200, public.at(unix).get("/api/clock", "Host: evil.example").status)
 	s := startSecure(t, false, nil)
 	require.Equal(t, 200, s.overTLS(s.ln, s.ca.Client(t)).get("/db", "Host: evil.example").status)

@@ -25,7 +25,7 @@ const (
 // handle answers every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer s.recovered(ctx)
-	s.turn(connOf(ctx))
+	clientOf(ctx).Turn()
 	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}
@@ -70,7 +70,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if !get && !ctx.IsHead() && !ctx.IsPost() {
 		return s.refuseMethod(ctx, rest)
 	}
-	c := connOf(ctx)
+	c := clientOf(ctx)
 	key, query, err := splitKey(rest)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (s *Server) source(m mode) (*Backend, error) {
 
 // next returns up to most IDs, 1 at least, to requests on c by a caller, nil for none, that arrived when the monotonic
 // clock was mono: first and those that follow it; n is how many.
-func (s *Server) next(c *conn, by *caller, b *Backend, m mode, key []byte, most int, mono time.Duration) (first int64, n int, err error) {
+func (s *Server) next(c *client, by *caller, b *Backend, m mode, key []byte, most int, mono time.Duration) (first int64, n int, err error) {
 	if m == snowflakeMode {
 		return b.Snowflake.NextAt(s.base, mono, most)
 	}
@@ -55,8 +55,8 @@ const pooledBytes = 1 << 20
 type batch struct {
 	s    *Server
 	text []byte
-	read int   // of text
-	held *conn // on which it is counted; nil: it is small
+	read int     // of text
+	held *client // on which it is counted; nil: it is small
 }
 
 // batchIDs are the IDs of a batch until they are its text.
@@ -162,7 +162,7 @@ func (f form) appendRanges(b []byte, ranges []segment.IDRange) []byte {
 
 // asked is a request for n IDs of a key.
 type asked struct {
-	c    *conn
+	c    *client
 	by   *caller // nil: none
 	from *Backend
 	mode mode
@@ -209,7 +209,7 @@ func (b *batch) fill(a asked, pending []byte) error {
 			return err
 		}
 		if size := a.form.textBytes(len(list.ranges)); size > inlineBytes {
-			s.overload.unread[unreadBatches].Grow(&a.c.unread, int64(size)) // they are used: there is no refusal any more
+			a.c.Grow(s.overload.unread[unreadBatches], size) // they are used: there is no refusal any more
 			b.text = append(slices.Grow(b.text, len(pending)+size), pending...)
 		} else {
 			b.letGo()
@@ -254,7 +254,7 @@ func (b *batch) hold(a asked, size int) error {
 // letGo counts them no more.
 func (b *batch) letGo() {
 	if b.held != nil {
-		b.s.overload.unread[unreadBatches].Leave(&b.held.unread)
+		b.held.LetGo(b.s.overload.unread[unreadBatches])
 		b.held = nil
 	}
 }

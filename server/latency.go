@@ -81,7 +81,7 @@ func (l *latency) of(ctx *fasthttp.RequestCtx) *stripe {
 }
 
 // one counts a request on c for one ID, which arrived at mono and is answered.
-func (l *latency) one(ctx *fasthttp.RequestCtx, c *conn, m mode, mono time.Duration) {
+func (l *latency) one(ctx *fasthttp.RequestCtx, c *client, m mode, mono time.Duration) {
 	c.answered.next(&l.of(ctx).served[m][0], mono)
 }
 
@@ -89,12 +89,12 @@ func (l *latency) one(ctx *fasthttp.RequestCtx, c *conn, m mode, mono time.Durat
 func (l *latency) many(ctx *fasthttp.RequestCtx, m mode, n int) {
 	t := &l.of(ctx).served[m][1]
 	t.batch.Add(int64(n))
-	connOf(ctx).answered.next(t, clock.MonoOf(ctx.Time()))
+	clientOf(ctx).answered.next(t, clock.MonoOf(ctx.Time()))
 }
 
 // refuse counts a request that asked for IDs and got none.
 func (l *latency) refuse(ctx *fasthttp.RequestCtx, m mode, batch bool) {
-	connOf(ctx).answered.next(&l.of(ctx).failed[m][index(batch)], clock.MonoOf(ctx.Time()))
+	clientOf(ctx).answered.next(&l.of(ctx).failed[m][index(batch)], clock.MonoOf(ctx.Time()))
 }
 
 // answered is a request of a connection, with its response not written yet.

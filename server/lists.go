@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/server/fair"
@@ -54,7 +56,7 @@ type lists struct{ own, common *fair.Turns }
 
 // inTurn runs use in its turn.
 func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() error) error {
-	if !s.take(connOf(ctx), turns, s.addressOf(ctx), 1, adminTimeout, s.ending) {
+	if !clientOf(ctx).Take(turns, s.addressOf(ctx), 1, adminTimeout, s.ending) {
 		select {
 		case <-s.ending:
 			return errDraining
@@ -72,7 +74,7 @@ func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() 
 
 // list answers with what build makes from a whole list.
 func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
-	return s.inTurn(ctx, s.overload.lists[surfaceOf(ctx.Conn())].own, func() error {
+	return s.inTurn(ctx, s.overload.lists[conn.SurfaceOf(ctx.Conn())].own, func() error {
 		text, err := build()
 		if err != nil {
 			return err
@@ -84,7 +86,7 @@ func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func()
 // common answers with what find returns, which other requests are given too, and which is
 // not changed afterwards.
 func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
-	return s.inTurn(ctx, s.overload.lists[surfaceOf(ctx.Conn())].common, func() error {
+	return s.inTurn(ctx, s.overload.lists[conn.SurfaceOf(ctx.Conn())].common, func() error {
 		text, err := find()
 		if err != nil {
 			return err
@@ -98,7 +100,7 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func(
 // answerReady answers with text that is ready made. To send it costs more than an ID: it takes a turn as requests that arrive
 // together do, which doesn't rest.
 func (s *Server) answerReady(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
-	s.nextTurn(connOf(ctx))
+	clientOf(ctx).NextTurn()
 	noStore(&ctx.Response, contentType)
 	ctx.Response.SetBodyRaw(text)
 	return nil
@@ -125,17 +127,17 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byt
 		ctx.Response.SetBodyRaw(text)
 		return nil
 	}
-	kind := int(surfaceOf(ctx.Conn()))
-	if err := s.hold(connOf(ctx), s.addressOf(ctx), kind, len(text)); err != nil {
+	kind := int(conn.SurfaceOf(ctx.Conn()))
+	if err := s.hold(clientOf(ctx), s.addressOf(ctx), kind, len(text)); err != nil {
 		return err
 	}
-	ctx.Response.SetBodyStream(&unread{bytes.NewReader(text), connOf(ctx), s.overload.unread[kind]}, len(text))
+	ctx.Response.SetBodyStream(&unread{bytes.NewReader(text), clientOf(ctx), s.overload.unread[kind]}, len(text))
 	return nil
 }
 
 // hold counts an answer of size bytes on c, until c.unread leaves.
-func (s *Server) hold(c *conn, of fair.Address, kind, size int) error {
-	if !s.overload.unread[kind].Enter(&c.unread, of, int64(size), c, int64(time.Since(c.l.started))) {
+func (s *Server) hold(c *client, of fair.Address, kind, size int) error {
+	if !c.Hold(s.overload.unread[kind], of, size) {
 		s.overload.shed[shedUnread].Inc()
 		return errOverloaded.with("answers that are not read yet take all that they may")
 	}
@@ -145,13 +147,13 @@ func (s *Server) hold(c *conn, of fair.Address, kind, size int) error {
 // unread is the text of an answer, which is counted until it is closed.
 type unread struct {
 	*bytes.Reader
-	c  *conn
+	c  *client
 	of *fair.Resource
 }
 
 // Close counts the text no more. fasthttp calls it once, written or not.
 func (u *unread) Close() error {
-	u.of.Leave(&u.c.unread)
+	u.c.LetGo(u.of)
 	return nil
 }
 

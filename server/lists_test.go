@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/server/fair"
@@ -22,7 +24,7 @@ import (
 // No request has a turn while others have them all, and none waits for ever.
 func TestListsAreMadeInTurns(t *testing.T) {
 	r := start(t, nil)
-	turns := r.overload.lists[Public].own
+	turns := r.overload.lists[conn.Public].own
 	var all fair.Waiter
 	take := func() { require.True(t, turns.Take(&all, fair.Address{}, maxLists, time.Minute, nil)) }
 	take()
@@ -44,7 +46,7 @@ func TestListsAreMadeInTurns(t *testing.T) {
 // A turn rests after its use.
 func TestTurnsRest(t *testing.T) {
 	r := start(t, nil)
-	turns := r.overload.lists[Public].own
+	turns := r.overload.lists[conn.Public].own
 	began := time.Now()
 	for range 3 {
 		require.NoError(t, r.list(newRequest(newConn(t), "/db", ""), contentHTML, func() ([]byte, error) {
@@ -157,7 +159,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=1000").status)
 
 	busy := newConn(t) // of the same address, and under way
-	require.True(t, unread.Enter(&busy.unread, busy.from(), maxUnreadBatches, busy, 1))
+	require.True(t, busy.Hold(unread, busy.Origin(), maxUnreadBatches))
 	used := r.used()
 	for _, query := range []string{"?n=1000", "?n=200"} {
 		r.get(snowflakePrefix+"y"+query).requireError(t, http.StatusServiceUnavailable, "overloaded")
@@ -167,18 +169,18 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=100").status, "small")
 	require.Equal(t, http.StatusOK, r.get("/api/segments").status)
 	require.Equal(t, "2", r.gauge(`leafd_http_shed_total{reason="unread"}`))
-	unread.Leave(&busy.unread)
+	busy.LetGo(unread)
 	require.NoError(t, nc.Close())
 	require.Eventually(t, func() bool { return unread.Held() == 0 }, time.Minute, time.Millisecond)
 
-	lists := r.overload.unread[Public]
+	lists := r.overload.unread[conn.Public]
 	text := []byte(strings.Repeat("x", inlineBytes+1))
-	require.True(t, lists.Enter(&busy.unread, busy.from(), maxUnreadLists, busy, 1))
+	require.True(t, busy.Hold(lists, busy.Origin(), maxUnreadLists))
 	require.Equal(t, errOverloaded.code, answerTo(r.answer(newRequest(newConn(t), "/db", ""), contentText, text)).code)
 	require.NoError(t, r.answer(newRequest(newConn(t), "/db", ""), contentText, text[1:]), "small")
 	require.Equal(t, http.StatusOK, r.get("/metrics").status)
 	require.NotEmpty(t, r.get("/metrics").body)
-	lists.Leave(&busy.unread)
+	busy.LetGo(lists)
 	ctx := newRequest(newConn(t), "/db", "")
 	require.NoError(t, r.answer(ctx, contentText, text))
 	require.EqualValues(t, len(text), lists.Held())

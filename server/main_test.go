@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -71,14 +73,11 @@ const token = "a-secret-token"
 
 func testConfig(log io.Writer) Config {
 	return Config{
-		Base:     context.Background(),
+		Config:   conn.Config{Base: context.Background(), Log: zerolog.New(log).Level(zerolog.InfoLevel), GuestTime: arrival},
 		Clock:    clock.System(),
-		Log:      zerolog.New(log).Level(zerolog.InfoLevel),
 		Version:  "1.2.3",
 		Live:     Live{AdminToken: []byte(token), MaxBatch: 10_000},
 		Location: time.UTC,
-
-		guestTime: arrival,
 	}
 }
 
@@ -106,7 +105,7 @@ func startEmpty(t testing.TB, change func(*Config)) *running {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	r.addr = ln.Addr().String()
-	go func() { r.served <- r.Serve(ln, Public) }()
+	go func() { r.served <- r.Serve(ln, conn.Public) }()
 	transport := &http.Transport{}
 	r.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {

@@ -2,9 +2,10 @@ package server
 
 import (
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/leafd/leafd/server/conn"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -61,11 +62,10 @@ const (
 type overload struct {
 	queueWait time.Duration // immutable; Config.QueueWait
 
-	rows     *fair.Turns                     // immutable, as all turns; of connections that sent many requests at once
-	ranges   *fair.Turns                     // requests for segment IDs
+	ranges   *fair.Turns                     // immutable, as all turns; requests for segment IDs
 	names    *fair.Turns                     // those for a name that isn't known
 	batches  *fair.Turns                     // microseconds of snowflake IDs
-	lists    [surfaces]lists                 // immutable
+	lists    [conn.Surfaces]lists            // immutable
 	unread   [kindsUnread]*fair.Resource     // immutable; bytes
 	inflight [modes]atomic.Int64             // requests
 	queued   atomic.Int64                    // snowflake IDs of batches
@@ -76,7 +76,7 @@ type overload struct {
 
 // What is counted in overload.unread, beside the lists of each Surface.
 const (
-	unreadBatches = int(surfaces) + iota
+	unreadBatches = int(conn.Surfaces) + iota
 	kindsUnread
 )
 
@@ -84,16 +84,15 @@ const (
 func newOverload(cfg *Config) (*overload, error) {
 	o := &overload{
 		queueWait: cfg.QueueWait,
-		rows:      fair.NewTurns(int64(runtime.GOMAXPROCS(0)), 1, int64(cfg.MaxConns)+AdminConns), // all may wait
 		ranges:    fair.NewTurns(int64(cfg.MaxInflight), 1, waiters),
 		names:     fair.NewTurns(lookups, 1, waiters),
 		batches:   fair.NewTurns(atOnce.Microseconds(), batchShare.Microseconds(), waiters),
 	}
 	for surface := range o.lists {
 		o.lists[surface] = lists{fair.NewTurns(maxLists, 1, waiters), fair.NewTurns(maxCommon, 1, waiters)}
-		o.unread[surface] = fair.NewResource(cfg.portion(maxUnreadLists))
+		o.unread[surface] = fair.NewResource(cfg.Portion(maxUnreadLists))
 	}
-	o.unread[unreadBatches] = fair.NewResource(cfg.portion(maxUnreadBatches))
+	o.unread[unreadBatches] = fair.NewResource(cfg.Portion(maxUnreadBatches))
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_shed_total",
 		Help: "Requests answered with 503 overloaded: its turn did not come among those that wait for ranges (inflight), for IDs of batches (queue), for lists (lists), for names that aren't known (lookups), or clients left too much unread (unread).",
@@ -126,7 +125,7 @@ func newOverload(cfg *Config) (*overload, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		shed, limited,
-		unread(int(Public), "lists"), unread(int(Admin), "admin_lists"), unread(unreadBatches, "batches"),
+		unread(int(conn.Public), "lists"), unread(int(conn.Admin), "admin_lists"), unread(unreadBatches, "batches"),
 		inflight(snowflakeMode), inflight(segmentMode),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "leafd_snowflake_queued_ids",
@@ -162,7 +161,7 @@ func (o *overload) table() *limits.Rates {
 // one of its own (clients choose keys freely, but none of these), or returns errBadCount
 // where the rate never gives so many at once, or errRateLimited. by is nil without
 // tokens.
-func (o *overload) charge(c *conn, by *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
+func (o *overload) charge(c *client, by *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
 	limit, own := settings.limitOf(key)
 	if !limit.On() {
 		return nil
@@ -197,7 +196,7 @@ type turn struct {
 
 // enter waits for the turn of a request by a caller, nil for none, for n IDs; it returns errOverloaded where
 // none comes.
-func (s *Server) enter(c *conn, by *caller, b *Backend, m mode, key []byte, n int) (turn, error) {
+func (s *Server) enter(c *client, by *caller, b *Backend, m mode, key []byte, n int) (turn, error) {
 	o := s.overload
 	t, most, reason := turn{o: o, of: o.ranges, weight: 1, mode: m}, o.queueWait, shedInflight
 	switch {
@@ -209,7 +208,7 @@ func (s *Server) enter(c *conn, by *caller, b *Backend, m mode, key []byte, n in
 	}
 	o.inflight[m].Add(1)
 	o.queued.Add(t.ids)
-	if !s.take(c, t.of, by.on(c), t.weight, most, s.base.Done()) {
+	if !c.Take(t.of, by.on(c), t.weight, most, s.base.Done()) {
 		t.of = nil
 		t.leave()
 		if err := s.base.Err(); err != nil {
@@ -230,7 +229,7 @@ func (t turn) leave() {
 }
 
 // awaitRange waits for one ID of a tag that has none in memory.
-func (s *Server) awaitRange(c *conn, by *caller, b *Backend, key []byte) (int64, error) {
+func (s *Server) awaitRange(c *client, by *caller, b *Backend, key []byte) (int64, error) {
 	t, err := s.enter(c, by, b, segmentMode, key, 1)
 	if err != nil {
 		return 0, err

@@ -241,7 +241,7 @@ func (s *Server) countInto(v *Overview) {
 	for _, m := range []mode{snowflakeMode, segmentMode} {
 		v.Issued[modeNames[m]] = wide(s.metrics.issued(m))
 	}
-	v.Connections = s.admission.total()
+	v.Connections = s.admission.Total()
 	for _, of := range []map[string]prometheus.Counter{s.metrics.errors, s.metrics.redisErrors} {
 		for code, counter := range of {
 			if n := counted(counter); n > 0 {

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/leafd/leafd/server/resp"
 )
 
@@ -29,8 +31,9 @@ import (
 //     commands that are on their way; what is not there whole by then has used no ID.
 //  2. A connection is closed so that its client reads the last answers first.
 type redisServer struct {
-	s       *Server
-	clients sync.WaitGroup // and Serve, which may accept one while the listener closes
+	s        *Server
+	accepted uint64         // Serve's: connections
+	clients  sync.WaitGroup // and Serve, which may accept one while the listener closes
 }
 
 func newRedisServer(s *Server) *redisServer {
@@ -50,9 +53,9 @@ func (r *redisServer) Serve(ln net.Listener) error {
 		if err != nil {
 			return err
 		}
-		if c, ok := nc.(*conn); ok { // a listener of ours accepts no other
-			r.clients.Go(func() { r.s.serveRedis(c) })
-		}
+		r.accepted++
+		client := r.s.newRedisClient(nc.(*conn.Conn).State.(*client), r.accepted) //nolint:forcetypeassert // a listener of ours accepts no other
+		r.clients.Go(client.serve)
 	}
 }
 
@@ -71,11 +74,17 @@ func (r *redisServer) ShutdownWithContext(ctx context.Context) error {
 	}
 }
 
-// serveRedis answers one connection, and closes it.
-func (s *Server) serveRedis(c *conn) {
+// newRedisClient returns what answers c, the number of the connections so far.
+func (s *Server) newRedisClient(c *client, number uint64) *redisClient {
+	r := &redisClient{s: s, c: c, stripe: &s.metrics.redisLatency.stripes[number&s.metrics.redisLatency.mask]}
+	r.session = resp.New(r, r)
+	return r
+}
+
+// serve answers the connection, and closes it.
+func (r *redisClient) serve() {
+	s, c := r.s, r.c
 	defer c.Close() //nolint:errcheck // nothing is to be done about it
-	client := &redisClient{s: s, c: c, stripe: &s.metrics.redisLatency.stripes[c.l.accepted.Add(1)&s.metrics.redisLatency.mask]}
-	client.session = resp.New(client, client)
 	defer func() {
 		if v := recover(); v != nil {
 			s.metrics.panics.Inc()
@@ -83,23 +92,19 @@ func (s *Server) serveRedis(c *conn) {
 			s.metrics.redisErrors[errInternal.redis()].Inc()
 			_, _ = c.Write(resp.AppendError(nil, errInternal.redis(), errInternal.message)) // the client may be gone
 		}
-		client.Release()
+		r.Release()
 	}()
-	if err := client.session.Serve(); err == nil || errors.Is(err, io.EOF) {
-		c.linger.Store(true)
+	if err := r.session.Serve(); err == nil || errors.Is(err, io.EOF) {
+		conn.Linger(c.Conn)
 	}
 }
 
-// refuseRedisGuest answers a connection beyond the limit, and closes it: a client
+// refuseRedisGuest answers a connection beyond the limit: a client
 // of the Redis protocol reads what it didn't ask for.
 func (s *Server) refuseRedisGuest(nc net.Conn) {
-	defer nc.Close() //nolint:errcheck // nothing is to be done about it
-	if nc.SetDeadline(time.Now().Add(min(s.cfg.guestTime, s.cfg.ReadTimeout))) != nil {
-		return
-	}
 	s.metrics.redisErrors[errOverloaded.redis()].Inc()
 	if _, err := nc.Write(resp.AppendError(nil, errOverloaded.redis(), "too many connections are open already")); err == nil {
-		drain(nc)
+		conn.Drain(nc)
 	}
 }
 
@@ -117,7 +122,7 @@ var redisForms = [...]form{resp.Integers: formRESP, resp.Strings: formRESPString
 // from. One goroutine uses it. It keeps the rules of serveIDs and of latency.
 type redisClient struct {
 	s       *Server
-	c       *conn
+	c       *client
 	session *resp.Session
 	stripe  *stripe
 	began   time.Duration // when the commands were read, on the monotonic clock
@@ -143,8 +148,8 @@ func (r *redisClient) Read(p []byte) (int, error) {
 	if r.last {
 		return 0, io.EOF
 	}
-	if r.c.phase == waiting && r.session.Begun() {
-		r.c.phase = begun
+	if r.session.Begun() {
+		r.c.Begun()
 	}
 	// The other connections' turn comes first: by then the client's next commands are there,
 	// where the daemon is busy, and the kernel is not asked in vain (half of the reads were).
@@ -250,7 +255,7 @@ func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) 
 }
 
 // Turn implements resp.Source.
-func (r *redisClient) Turn() { r.s.nextTurn(r.c) }
+func (r *redisClient) Turn() { r.c.NextTurn() }
 
 // Release implements resp.Source.
 func (r *redisClient) Release() {
@@ -282,7 +287,7 @@ func (r *redisClient) Authorize(user, password []byte) (ok, open bool) {
 	}
 	c := settings.callers.of(password)
 	if c == nil || user != nil && string(user) != "default" && string(user) != c.name {
-		from(r.s.sampled.Warn().Str("audit", "refused"), r.c).Msg("refused: wrong password in the Redis protocol")
+		conn.From(r.s.sampled.Warn().Str("audit", "refused"), r.c.Conn).Msg("refused: wrong password in the Redis protocol")
 		return false, false
 	}
 	r.token, r.caller, r.under = sha256.Sum256(password), c, settings
@@ -337,7 +342,7 @@ func (s *Server) info(whole bool) (b []byte) {
 	} else {
 		b = fmt.Appendf(b, "ready:0\r\nnot_ready:%s %s\r\n", failed.redis(), failed.message)
 	}
-	b = fmt.Appendf(b, "\r\n# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n", s.admission.open[Redis].Load(), s.cfg.MaxConns)
+	b = fmt.Appendf(b, "\r\n# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n", s.admission.Open(conn.Redis), s.cfg.MaxConns)
 	b = fmt.Appendf(b, "\r\n# Persistence\r\nloading:%d\r\n", index(s.backend.Load() == nil)) // clients wait while it is 1
 	b = append(b, "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"...)
 	if !whole {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
@@ -33,7 +35,7 @@ type redisConn struct {
 func startRedis(t testing.TB, change func(*Config)) (*running, net.Listener) {
 	r := start(t, change)
 	ln := listenTCP(t)
-	r.also(ln, Redis)
+	r.also(ln, conn.Redis)
 	return r, ln
 }
 
@@ -93,7 +95,7 @@ func (c *redisConn) requireEnd() {
 func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	r := startEmpty(t, func(c *Config) { c.Live.MaxBatch, c.Live.MaxRange = 100, 200 })
 	ln := listenTCP(t)
-	r.also(ln, Redis)
+	r.also(ln, conn.Redis)
 	c := dialRedis(t, ln)
 	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("INCR order"))
 	send(t, c, commands("INFO\r\n"))
@@ -168,8 +170,8 @@ func (c *redisConn) page() string {
 func TestRedisCountsWithHTTP(t *testing.T) {
 	r := start(t, func(c *Config) { c.AdminApart = true })
 	admin, ln := listenTCP(t), listenTCP(t)
-	r.also(admin, Admin)
-	r.also(ln, Redis)
+	r.also(admin, conn.Admin)
+	r.also(ln, conn.Redis)
 	c := dialRedis(t, ln)
 	require.Equal(t, ":1", c.ask("INCR order"))
 	require.Equal(t, "2", r.get(segmentPrefix+"order").body)
@@ -290,10 +292,10 @@ func TestRedisLimits(t *testing.T) {
 	require.Regexp(t, `^:\d+$`, c.line())
 
 	busy := newConn(t)
-	require.True(t, r.overload.unread[unreadBatches].Enter(&busy.unread, busy.from(), maxUnreadBatches, busy, 1))
+	require.True(t, busy.Hold(r.overload.unread[unreadBatches], busy.Origin(), maxUnreadBatches))
 	require.Regexp(t, `^-OVERLOADED answers that are not read yet take all that they may`, c.ask("LEAF.SNOWFLAKE x 1000"))
 	require.Equal(t, "*10", c.ask("LEAF.SNOWFLAKE x 10"), "a small one holds nothing")
-	r.overload.unread[unreadBatches].Leave(&busy.unread)
+	busy.LetGo(r.overload.unread[unreadBatches])
 }
 
 // A client that reads nothing is closed, what it was promised is no longer counted, and
@@ -306,7 +308,7 @@ func TestRedisClientThatReadsNothing(t *testing.T) {
 		_, err = c.Write(commands)
 	}
 	require.Eventually(t, func() bool {
-		return r.overload.unread[unreadBatches].Held() == 0 && r.admission.open[Redis].Load() == 0 && r.overload.inflight[snowflakeMode].Load() == 0
+		return r.overload.unread[unreadBatches].Held() == 0 && r.admission.Open(conn.Redis) == 0 && r.overload.inflight[snowflakeMode].Load() == 0
 	}, 30*time.Second, time.Millisecond)
 	require.Less(t, r.used(), 10_000*400, "as many as the kernel's buffers took answers for")
 }
@@ -375,7 +377,7 @@ func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
 	_, _ = first.line(), first.line()
 	require.Equal(t, "+OK", first.ask("QUIT"))
 	first.requireEnd()
-	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.Total() == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, r.get(snowflakePrefix+"x").status)
 	require.Equal(t, "*2", second.line())
 }
@@ -423,7 +425,7 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	s.SetBackend(&b)
 	ln := listenTCP(t)
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln, Redis) }()
+	go func() { served <- s.Serve(ln, conn.Redis) }()
 	c := dialRedis(t, ln)
 	go func() {
 		_, _ = io.WriteString(c, strings.Repeat(commands("LEAF.SNOWFLAKE x 10000\r\n"), 10_000)) // until it is closed
@@ -435,7 +437,7 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
 	require.NoError(t, <-served)
-	require.Eventually(t, func() bool { return s.admission.total() == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.admission.Total() == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // hungTags is Segments with a database that hangs. It tells of each request that waits.
@@ -463,7 +465,7 @@ func (h hungTags) NextN(ctx context.Context, key []byte, _ []int64) error {
 func TestRedisOverTLS(t *testing.T) {
 	s := startSecure(t, true, nil)
 	clean := listenTCP(t)
-	s.also(Secured(clean, s.certificates.Server(true)), Redis)
+	s.also(conn.Secured(clean, s.certificates.Server(true)), conn.Redis)
 	secure := func(conf *tls.Config) *redisConn {
 		nc, err := tls.Dial("tcp", clean.Addr().String(), conf)
 		require.NoError(t, err)
@@ -529,7 +531,7 @@ func TestRedisAllocatesNothing(t *testing.T) {
 func TestRedisOnAUnixSocket(t *testing.T) {
 	r := start(t, nil)
 	ln := listenUnix(t)
-	r.also(ln, Redis)
+	r.also(ln, conn.Redis)
 	c := dialRedis(t, ln)
 	require.Equal(t, ":1", c.ask("INCR order"))
 	require.Regexp(t, "^-WRONGPASS ", c.ask("AUTH x"))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 )
@@ -13,7 +15,7 @@ import (
 type handler func(ctx *fasthttp.RequestCtx) error
 
 // routes returns the router of everything off the hot path of a surface.
-func (s *Server) routes(surface Surface) *router.Router {
+func (s *Server) routes(surface conn.Surface) *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
@@ -23,7 +25,7 @@ func (s *Server) routes(surface Surface) *router.Router {
 	}
 	get := func(path string, h handler, params ...string) { open(path, s.named(h), params...) }
 	missing := func(ctx *fasthttp.RequestCtx) { s.fail(ctx, errNotFound) }
-	operators := surface == Admin || !s.cfg.AdminApart // whether it has what only operators need
+	operators := surface == conn.Admin || !s.cfg.AdminApart // whether it has what only operators need
 	// show is get for what operators look at: with a surface of their own clients read neither lists
 	// nor pages.
 	show := func(path string, h handler, params ...string) {
@@ -67,7 +69,7 @@ func (s *Server) routes(surface Surface) *router.Router {
 	if operators {
 		open("/metrics", s.serveMetrics)
 	}
-	if surface == Admin {
+	if surface == conn.Admin {
 		s.pprofRoutes(r)
 	}
 

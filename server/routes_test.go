@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
@@ -26,7 +28,7 @@ import (
 func TestUnknownQueryParameters(t *testing.T) {
 	r := start(t, func(c *Config) { c.AdminApart = true })
 	ln := listenTCP(t)
-	r.also(ln, Admin)
+	r.also(ln, conn.Admin)
 	admin := r.at(ln)
 	paths := strings.NewReplacer("{key}", "order", "{id}", "1", "{profile}", "goroutine")
 	for _, op := range operations {

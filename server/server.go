@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
@@ -38,19 +40,15 @@ const (
 )
 
 const (
-	headerBytes = 8 << 10  // request line and headers; more gets 431
-	bodyBytes   = 64 << 10 // of a change with the token; more gets 413
-	smallBody   = 1 << 10  // of any other request
+	bodyBytes = 64 << 10 // of a change with the token; more gets 413
+	smallBody = 1 << 10  // of any other request
 )
 
 // Config is what a Server needs from the start. Zero values get the default.
 type Config struct {
-	// Base is the context of everything below the HTTP layer. It ends when requests in
-	// flight are to be abandoned. Required.
-	Base context.Context //nolint:containedctx // a RequestCtx is none
+	conn.Config
 	// Clock is the clock of GET /api/clock. Required.
 	Clock clock.Clock
-	Log   zerolog.Logger
 	// Version is a label in GET /metrics.
 	Version string
 	// Node names this daemon in GET /api/clock until a Backend's Worker does; empty: it
@@ -64,19 +62,6 @@ type Config struct {
 	// AdminApart moves lists, pages, changes of tags and metrics to the Admin surface; without it
 	// they are Public, and there is no Admin surface.
 	AdminApart bool
-	// MaxConns is how many connections the listeners of the Public surface may have open
-	// at once, all of them together. The Admin surface has AdminConns beside them, and
-	// both have Guests more, which get one answer.
-	MaxConns int
-	// Memory is how many bytes the process may use; 0: it isn't known, and taken for plenty.
-	Memory uint64
-	// IdleTimeout is how long a connection may wait for its next request.
-	IdleTimeout time.Duration
-	// ReadTimeout is how long a request may take to arrive once it has begun,
-	// and the first request of a connection from the accept on.
-	ReadTimeout time.Duration
-	// WriteTimeout is how long a client may take to make room for a response.
-	WriteTimeout time.Duration
 	// MaxInflight is how many requests for segment IDs may wait at once for a range, or are
 	// batches. More wait for their turn.
 	MaxInflight int
@@ -88,12 +73,8 @@ type Config struct {
 	Conditions func() []condition.Condition
 	// Events returns what happened, the newest first; nil: nothing. It must not block.
 	Events func() []OverviewEvent
-	// Registry gets the metrics of the server; GET /metrics shows all of it.
-	Registry *prometheus.Registry
 	// Location is the time zone of GET /decodeSnowflakeId; time.Local if nil.
 	Location *time.Location
-
-	guestTime time.Duration // tests alone have another
 }
 
 // Snowflake issues snowflake IDs; *snowflake.Generator is one.
@@ -164,7 +145,7 @@ type Server struct {
 	// slowAdmin is the router of the admin surface; nil without Config.AdminApart.
 	slowAdmin fasthttp.RequestHandler
 	metrics   *metrics
-	admission *admission
+	admission *conn.Admission
 	overload  *overload
 	born      time.Duration // immutable; on the monotonic clock
 	history   history
@@ -197,15 +178,28 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
+	base, giveUp := context.WithCancel(cfg.Base)
+	cfg.Base = base
+	s, err := build(cfg)
+	if err != nil {
+		giveUp()
+		return nil, err
+	}
+	s.giveUp = giveUp
+	return s, nil
+}
+
+func build(cfg Config) (*Server, error) {
 	m, err := newMetrics(cfg.Registry, cfg.Version)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
 		cfg:     cfg,
+		base:    cfg.Base,
 		metrics: m,
-		sampled: sampled(cfg.Log),
-		refused: sampled(cfg.Log),
+		sampled: conn.Sampled(cfg.Log),
+		refused: conn.Sampled(cfg.Log),
 		openapi: openapiOf(cfg.Version),
 		ending:  make(chan struct{}),
 		born:    cfg.Clock.Mono(),
@@ -213,7 +207,7 @@ func New(cfg Config) (*Server, error) {
 		members: latest[[]WorkerInfo]{shared: shared[*asRead[[]WorkerInfo]]{every: workersShare, cost: listRest}},
 		others:  latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}},
 	}
-	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
+	if s.admission, err = conn.NewAdmission(s.cfg.Config); err != nil {
 		return nil, err
 	}
 	if s.overload, err = newOverload(&s.cfg); err != nil {
@@ -226,18 +220,11 @@ func New(cfg Config) (*Server, error) {
 	if s.dashboard, err = newDashboard(); err != nil {
 		return nil, err
 	}
-	s.slow = s.routes(Public).Handler
+	s.slow = s.routes(conn.Public).Handler
 	if cfg.AdminApart {
-		s.slowAdmin = s.routes(Admin).Handler
+		s.slowAdmin = s.routes(conn.Admin).Handler
 	}
-	s.base, s.giveUp = context.WithCancel(cfg.Base)
 	return s, nil
-}
-
-// sampled returns log for lines that clients can cause at will: five in ten seconds, and
-// no more.
-func sampled(log zerolog.Logger) zerolog.Logger {
-	return log.Sample(&zerolog.BurstSampler{Burst: 5, Period: 10 * time.Second})
 }
 
 // newHTTP returns the HTTP server of one listener; changes tells whether it takes changes of tags.
@@ -248,9 +235,9 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler, changes bool) *fasthttp
 		HeaderReceived:     s.headerReceived(changes),
 		Logger:             debugLog{s.cfg.Log},
 		MaxRequestBodySize: smallBody,
-		ReadBufferSize:     headerBytes,
+		ReadBufferSize:     conn.HeaderBytes,
 		// admission refuses earlier, and with our own answer.
-		Concurrency:                  max(s.cfg.MaxConns, AdminConns, Guests) + 1024,
+		Concurrency:                  max(s.cfg.MaxConns, conn.AdminConns, conn.Guests) + 1024,
 		CloseOnShutdown:              true,
 		DisablePreParseMultipartForm: true,
 		SecureErrorLogMessage:        true, // headers carry tokens
@@ -263,22 +250,6 @@ func (s *Server) newHTTP(handle fasthttp.RequestHandler, changes bool) *fasthttp
 	}
 }
 
-const (
-	// ConnBytes is more than a connection takes while it waits for its client, with what the
-	// kernel has of it: 18 KiB of HTTP, and up to 40 KiB of Redis for one that reads nothing.
-	ConnBytes = 32 << 10
-	// plentyOfMemory is what the bounds that are constants fit into.
-	plentyOfMemory = 2 << 30
-)
-
-// portion returns how much of what a process with plenty of memory may use this one may.
-func (c *Config) portion(of int64) int64 {
-	if c.Memory == 0 || c.Memory >= plentyOfMemory {
-		return of
-	}
-	return of * int64(c.Memory) / plentyOfMemory
-}
-
 func (c *Config) complete() error {
 	if c.Base == nil || c.Clock == nil {
 		return errors.New("Config needs Base and Clock")
@@ -289,7 +260,7 @@ func (c *Config) complete() error {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	c.QueueWait = cmp.Or(c.QueueWait, DefaultQueueWait)
-	c.guestTime = cmp.Or(c.guestTime, guestTime)
+	c.GuestTime = cmp.Or(c.GuestTime, conn.DefaultGuestTime)
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
@@ -329,3 +300,15 @@ type debugLog struct{ log zerolog.Logger }
 
 // Printf logs at debug level.
 func (d debugLog) Printf(format string, args ...any) { d.log.Debug().Msgf("http: "+format, args...) }
+
+// handleGuest answers the request of a guest.
+func (s *Server) handleGuest(ctx *fasthttp.RequestCtx) {
+	defer s.recovered(ctx)
+	ctx.SetConnectionClose()
+	switch string(ctx.Path()) {
+	case "/healthz", "/readyz":
+		s.slow(ctx)
+	default:
+		s.respond(ctx, errOverloaded.with("too many connections are open already"))
+	}
+}

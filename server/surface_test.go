@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 )
 
 // also serves r on ln too.
-func (r *running) also(ln net.Listener, surface Surface) {
+func (r *running) also(ln net.Listener, surface conn.Surface) {
 	r.t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ln, surface) }()
@@ -59,7 +61,7 @@ func startApart(t *testing.T, change func(*Config)) (public, admin *running) {
 		}
 	})
 	ln := listenTCP(t)
-	public.also(ln, Admin)
+	public.also(ln, conn.Admin)
 	return public, public.at(ln)
 }
 
@@ -195,8 +197,8 @@ func TestShutdownEndsAProfile(t *testing.T) {
 func TestSeveralListeners(t *testing.T) {
 	r := start(t, func(c *Config) { patient(c); c.AdminApart = true; c.MaxConns = 3 })
 	unix, admin := listenUnix(t), listenTCP(t)
-	r.also(unix, Public)
-	r.also(admin, Admin)
+	r.also(unix, conn.Public)
+	r.also(admin, conn.Admin)
 	overUnix, overAdmin := r.at(unix), r.at(admin)
 	for range 3 {
 		require.Equal(t, 200, r.get("/api/snowflake/get/x").status)
@@ -209,9 +211,9 @@ func TestSeveralListeners(t *testing.T) {
 	// Unix sockets have places of their own, and so has the other surface.
 	r.client.CloseIdleConnections()
 	overUnix.client.CloseIdleConnections()
-	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.Total() == 1 }, time.Minute, time.Millisecond)
 	idle := []net.Conn{r.dial(), r.dial()}
-	require.Eventually(t, func() bool { return r.admission.total() == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.Total() == 3 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, overAdmin.get("/api/workers").status)
 	require.Equal(t, 200, overUnix.get("/api/snowflake/get/x").status)
 	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 2)
@@ -229,7 +231,7 @@ func TestSeveralListeners(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))
-	require.Zero(t, r.admission.total())
+	require.Zero(t, r.admission.Total())
 	for _, ln := range []net.Listener{unix, admin} {
 		_, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
 		require.Error(t, err)
@@ -247,7 +249,7 @@ func TestTimeoutsOnAUnixSocket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, func(c *Config) { patient(c); change(c) })
 			ln := listenUnix(t)
-			r.also(ln, Public)
+			r.also(ln, conn.Public)
 			c, err := net.Dial("unix", ln.Addr().String())
 			require.NoError(t, err)
 			defer func() { _ = c.Close() }()

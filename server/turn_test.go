@@ -33,9 +33,9 @@ func TestPipelinesGiveWay(t *testing.T) {
 		s.handle(ctx)
 		answered.Add(1)
 	}
-	require.LessOrEqual(t, <-seen, int64(2*requestsATurn+1))
+	require.LessOrEqual(t, <-seen, int64(2*resp.CommandsATurn+1))
 
-	client := &redisClient{s: s, c: newConn(t)}
+	client := s.newRedisClient(newConn(t).State.(*client), 1)
 	counter := s.metrics.redisErrors[errUnknownKey.redis()]
 	client.session = resp.New(struct {
 		io.Reader
@@ -44,5 +44,5 @@ func TestPipelinesGiveWay(t *testing.T) {
 	seen = other(func() int64 { return int64(counted(counter)) })
 	require.ErrorIs(t, client.session.Serve(), io.EOF)
 	require.EqualValues(t, 100, counted(counter))
-	require.LessOrEqual(t, <-seen, int64(2*requestsATurn+1))
+	require.LessOrEqual(t, <-seen, int64(2*resp.CommandsATurn+1))
 }

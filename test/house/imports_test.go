@@ -45,15 +45,16 @@ var rooms = []struct {
 	{"server/condition", []string{"segment", "snowflake", "worker"}},
 	{"server/peerclock", []string{"clock", "worker"}},
 	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
-	{"server", []string{"clock", "internal/plainfile", "segment", "server/condition", "server/fair", "server/limits", "server/resp", "snowflake", "worker"}},
+	{"server/conn", []string{"internal/plainfile", "server/condition", "server/fair", "server/resp"}},
+	{"server", []string{"clock", "segment", "server/condition", "server/conn", "server/fair", "server/limits", "server/resp", "snowflake", "worker"}},
 
 	{"cmd/leafd/internal/alarm", []string{"clock", "server", "server/condition"}},
-	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
+	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/conn", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
 		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "segment", "segment/sqlstore",
-		"server", "server/condition", "server/metrics", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession",
+		"server", "server/condition", "server/conn", "server/metrics", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession",
 	}},
-	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server", "server/peerclock", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
+	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server", "server/conn", "server/peerclock", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
 	{"cmd/leafd/internal/doctor", []string{
 		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile",
 		"segment/sqlstore", "server", "worker", "zkreg",

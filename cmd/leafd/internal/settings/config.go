@@ -7,6 +7,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -40,7 +41,7 @@ type Listen struct {
 	Unix      string // unix:/path of a unix socket to serve on too; empty: none
 	Redis     string // host:port or unix:/path of the Redis protocol; empty: none
 	Admin     string // host:port or unix:/path of the admin surface; empty: none
-	TLS       server.CertificateFiles
+	TLS       conn.CertificateFiles
 }
 
 // ZooKeeper is where worker IDs come from.

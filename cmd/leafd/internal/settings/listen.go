@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 )
 
 // ClientsNeedCert tells whether clients are asked for certificates.
@@ -99,14 +99,14 @@ func (c *Config) fillTLS(v *Values) {
 	case c.Listen.TLS.Cert == "":
 		return
 	}
-	if _, err := server.OpenCertificates(c.Listen.TLS, 0, nil); err != nil {
+	if _, err := conn.OpenCertificates(c.Listen.TLS, 0, nil); err != nil {
 		v.refuse("tls-cert", err.Error())
 		return
 	}
 	c.warnOfKey("tls-key", c.Listen.TLS.Key)
 	// Found at the start, not when the first clock goes unchecked.
 	if c.Listen.TLS.Mutual = len(c.ZooKeeper.Servers) > 0 && c.ClientsNeedCert(); c.Listen.TLS.Mutual {
-		if _, err := server.OpenCertificates(c.Listen.TLS, 0, nil); err != nil {
+		if _, err := conn.OpenCertificates(c.Listen.TLS, 0, nil); err != nil {
 			v.refuse("tls-client-ca", fmt.Sprintf("with zk, the other daemons have to take tls-cert as a client's: %v", err))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -49,7 +50,7 @@ func (c Config) ZKConfig(clk clock.Clock) zkreg.Config {
 // Peers is how the other daemons are asked for their clocks: in the language that
 // this one serves first, for a cluster has one mostly; over TLS alone where all have
 // to show certificates.
-func (c Config) Peers(clk clock.Clock, certificates *server.Certificates) peerclock.Config {
+func (c Config) Peers(clk clock.Clock, certificates *conn.Certificates) peerclock.Config {
 	asked := peerclock.Config{Clock: clk}
 	if own, err := netip.ParseAddrPort(c.Listen.Advertise); err == nil {
 		asked.Own = own.Addr()

@@ -24,6 +24,7 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
@@ -124,14 +125,16 @@ func serve(ctx context.Context, dir string) (srv *server.Server, http, redis str
 			fmt.Fprintln(os.Stderr, "pgo:", err)
 		}
 	}
-	srv, err = server.New(server.Config{Base: life, Clock: clock.System()})
+	var cfg server.Config
+	cfg.Base, cfg.Clock = life, clock.System()
+	srv, err = server.New(cfg)
 	if err != nil {
 		stop()
 		return nil, "", "", nil, err
 	}
 	srv.SetBackend(&server.Backend{Snowflake: ids, Layout: snowflake.DefaultLayout(), Segments: server.FromService(segments), Admin: &segment.Table{Admin: store}})
 	var addrs [2]string
-	for i, surface := range []server.Surface{server.Public, server.Redis} {
+	for i, surface := range []conn.Surface{conn.Public, conn.Redis} {
 		var lc net.ListenConfig
 		ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {

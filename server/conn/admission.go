@@ -1,14 +1,14 @@
-package server
+package conn
 
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/server/fair"
 )
@@ -24,7 +24,7 @@ const (
 // guestPlaces is how many guests may wait. The others have been told to go.
 const guestPlaces = Guests / 2
 
-// admission has the places of the connections of all listeners. It keeps:
+// Admission has the places of the connections of all listeners. It keeps:
 //
 //  1. A surface has at most its limit of connections open, on all of its
 //     listeners together (Redis has its connections within Public's), and both surfaces have at most Guests more: the descriptors
@@ -34,10 +34,13 @@ const guestPlaces = Guests / 2
 //  3. A connection for which there is no room is a guest, and gets one answer: of the health
 //     checks what they found, else 503 overloaded. A guest that is slow to ask gives way
 //     to the next, so that a health check is always answered.
-type admission struct {
+type Admission struct {
+	cfg       Config                   // immutable
+	done      <-chan struct{}          // immutable: Config.Base is over
+	rows      *fair.Turns              // immutable: of connections that sent many requests at once
 	started   time.Time                // immutable: the zero of the listeners' coarse clocks
-	places    [surfaces]*fair.Resource // immutable; that of Redis is for unix sockets
-	open      [surfaces]atomic.Int64   // those of Redis are among Public's
+	places    [Surfaces]*fair.Resource // immutable; that of Redis is for unix sockets
+	open      [Surfaces]atomic.Int64   // those of Redis are among Public's
 	beyond    prometheus.Counter
 	displaced prometheus.Counter
 
@@ -56,10 +59,15 @@ const (
 	localShare  = 8
 )
 
-func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
-	a := &admission{
+// NewAdmission returns the places of the connections of cfg, with their metrics in its registry.
+func NewAdmission(cfg Config) (*Admission, error) {
+	public := int64(cfg.MaxConns)
+	a := &Admission{
+		cfg:     cfg,
+		done:    cfg.Base.Done(),
+		rows:    fair.NewTurns(int64(runtime.GOMAXPROCS(0)), 1, public+AdminConns), // all may wait
 		started: time.Now(),
-		places:  [surfaces]*fair.Resource{Public: fair.NewResource(int64(public)), Admin: fair.NewResource(AdminConns), localPlaces: fair.NewResource(0)},
+		places:  [Surfaces]*fair.Resource{Public: fair.NewResource(public), Admin: fair.NewResource(AdminConns), localPlaces: fair.NewResource(0)},
 		present: make(chan struct{}, Guests),
 		beyond: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "leafd_http_connections_refused_total",
@@ -78,40 +86,43 @@ func newAdmission(reg *prometheus.Registry, public int) (*admission, error) {
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leafd_http_connections",
 		Help: "Open client connections, of HTTP and of the Redis protocol.",
-	}, func() float64 { return float64(a.total()) })
+	}, func() float64 { return float64(a.Total()) })
 	redis := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "leafd_redis_connections",
 		Help: "Those of leafd_http_connections that speak the Redis protocol.",
 	}, func() float64 { return float64(a.open[Redis].Load()) })
 	for _, c := range []prometheus.Collector{a.beyond, a.displaced, limit, open, redis} {
-		if err := reg.Register(c); err != nil {
+		if err := cfg.Registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
 	return a, nil
 }
 
-// total is how many connections are open, on all listeners together; those of Redis are among
-// Public's.
-func (a *admission) total() int { return int(a.open[Public].Load() + a.open[Admin].Load()) }
+// Open is how many connections of a surface are open; those of Redis are among Public's.
+func (a *Admission) Open(s Surface) int { return int(a.open[s].Load()) }
 
-// reserveLocal sets places of public, which is their number, apart for unix sockets.
-func (a *admission) reserveLocal(public int) {
+// Total is how many connections are open, on all listeners together.
+func (a *Admission) Total() int { return int(a.open[Public].Load() + a.open[Admin].Load()) }
+
+// reserveLocal sets places of Public's apart for unix sockets.
+func (a *Admission) reserveLocal() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.local {
 		a.local = true
-		n := max(1, int64(public)/localShare)
+		public := int64(a.cfg.MaxConns)
+		n := max(1, public/localShare)
 		a.places[localPlaces].SetLimit(n)
-		a.places[Public].SetLimit(int64(public) - n)
+		a.places[Public].SetLimit(public - n)
 	}
 }
 
 // enter gives a connection a place, unless there is no room. One that has a place leaves it
 // by leave, once or more often.
-func (a *admission) enter(c *conn) bool {
+func (a *Admission) enter(c *Conn) bool {
 	now := int64(time.Since(a.started)) + 1
-	c.state.Store(now << 2) // waitsHalf
+	c.waits.Store(now << 2) // waitsHalf
 	c.counted.Store(true)
 	a.count(c.l.surface, 1)
 	if a.places[c.l.places].Enter(&c.place, c.network, 1, c, now) {
@@ -123,14 +134,14 @@ func (a *admission) enter(c *conn) bool {
 }
 
 // leave frees the place of a connection, if it still has one.
-func (a *admission) leave(c *conn) {
+func (a *Admission) leave(c *Conn) {
 	a.places[c.l.places].Leave(&c.place)
 	if c.counted.CompareAndSwap(true, false) {
 		a.count(c.l.surface, -1)
 	}
 }
 
-func (a *admission) count(s Surface, n int64) {
+func (a *Admission) count(s Surface, n int64) {
 	a.open[s].Add(n)
 	if s == Redis {
 		a.open[Public].Add(n)
@@ -140,7 +151,7 @@ func (a *admission) count(s Surface, n int64) {
 // invite takes a place for a guest, from the one that has waited longest if there is none,
 // and returns what gives it back once the guest is closed. It blocks only
 // while Guests are open, half of which have been told to go.
-func (a *admission) invite(guest net.Conn) (gone func()) {
+func (a *Admission) invite(guest net.Conn) (gone func()) {
 	a.present <- struct{}{}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,28 +168,5 @@ func (a *admission) invite(guest net.Conn) (gone func()) {
 		if *place == guest {
 			*place = nil
 		}
-	}
-}
-
-// guestTime is how long a guest may take to ask and to read its answer.
-const guestTime = lingerTime
-
-// serveGuest answers a guest, and closes it.
-func (s *Server) serveGuest(guests *fasthttp.Server, nc net.Conn) {
-	defer nc.Close() //nolint:errcheck // nothing is to be done about it
-	if nc.SetDeadline(time.Now().Add(min(s.cfg.guestTime, s.cfg.ReadTimeout))) == nil {
-		_ = guests.ServeConn(nc) // a client's mistakes
-	}
-}
-
-// handleGuest answers the request of a guest.
-func (s *Server) handleGuest(ctx *fasthttp.RequestCtx) {
-	defer s.recovered(ctx)
-	ctx.SetConnectionClose()
-	switch string(ctx.Path()) {
-	case "/healthz", "/readyz":
-		s.slow(ctx)
-	default:
-		s.respond(ctx, errOverloaded.with("too many connections are open already"))
 	}
 }

@@ -5,45 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/server/resp"
 )
-
-// Surface is the set of requests that a listener answers.
-type Surface uint8
-
-const (
-	// Public is for clients that ask for IDs. With Config.AdminApart it has no lists, pages,
-	// metrics and changes: they answer 404 not_found, as pprof always does there. What daemons
-	// ask each other (/api/clock, /api/summary), /api/worker and the probes stay.
-	Public Surface = iota
-	// Admin is for operators: everything but IDs, and /debug/pprof.
-	Admin
-	// Redis is for clients that ask for IDs in the Redis protocol. Its connections are
-	// counted together with those of Public.
-	Redis
-
-	surfaces = iota
-)
-
-// String returns the name in log lines.
-func (s Surface) String() string {
-	switch s {
-	case Public:
-		return "public"
-	case Admin:
-		return "admin"
-	case Redis:
-		return "redis"
-	}
-	return "surface " + strconv.Itoa(int(s))
-}
 
 // front is one listener with its own server, so that none waits for another's connections.
 type front struct {
-	listen *listener
+	listen *conn.Listener
 	serve  server
 }
 
@@ -60,23 +33,26 @@ type server interface {
 // listeners of either surface. Accept of a TLS listener returns a *tls.Conn before its
 // handshake, which shares the read time-out with the first request. Shutdown must be
 // called after Serve in any case.
-func (s *Server) Serve(ln net.Listener, surface Surface) error {
+func (s *Server) Serve(ln net.Listener, surface conn.Surface) error {
 	var f front
-	var guest func(net.Conn)
+	var serving conn.Serving
 	switch surface {
-	case Public, Admin:
+	case conn.Public, conn.Admin:
 		handle := s.handle
-		if surface == Admin {
+		if surface == conn.Admin {
 			handle = s.handleAdmin
 		}
 		guests := s.newHTTP(s.handleGuest, false)
-		f.serve, guest = s.newHTTP(handle, surface == Admin || !s.cfg.AdminApart), func(nc net.Conn) { s.serveGuest(guests, nc) }
-	case Redis:
-		f.serve, guest = newRedisServer(s), s.refuseRedisGuest
+		f.serve, serving = s.newHTTP(handle, surface == conn.Admin || !s.cfg.AdminApart), conn.Serving{
+			State: newClient, Secure: errTLSRequired.whole(),
+			Guest: func(nc net.Conn) { _ = guests.ServeConn(nc) },
+		} // a client's mistakes
+	case conn.Redis:
+		f.serve, serving = newRedisServer(s), conn.Serving{State: newClient, Guest: s.refuseRedisGuest, Secure: resp.AppendError(nil, errTLSRequired.redis(), "this port speaks TLS")}
 	default:
 		return errors.Join(fmt.Errorf("no such %s", surface), ln.Close())
 	}
-	if surface == Admin && !s.cfg.AdminApart {
+	if surface == conn.Admin && !s.cfg.AdminApart {
 		return errors.Join(errors.New("an admin listener needs Config.AdminApart"), ln.Close())
 	}
 	s.mu.Lock()
@@ -84,14 +60,7 @@ func (s *Server) Serve(ln net.Listener, surface Surface) error {
 		s.mu.Unlock()
 		return ln.Close()
 	}
-	f.listen = newListener(ln, surface, &s.cfg, s.admission, guest)
-	switch {
-	case surface == Admin:
-		f.listen.places = Admin
-	case ln.Addr().Network() == "unix":
-		f.listen.places = localPlaces
-		s.admission.reserveLocal(s.cfg.MaxConns)
-	}
+	f.listen = s.admission.Listen(ln, surface, serving)
 	if s.fronts == nil {
 		s.keeping.Go(s.keepHistory)
 	}
@@ -133,7 +102,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 				failed[i] = err
 				s.giveUp() // what waits for an ID may hold its socket, and end waits for that
 			}
-			f.listen.end()
+			f.listen.End()
 		})
 	}
 	all.Wait()
@@ -153,12 +122,4 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	if !s.refuseMalformed(ctx) {
 		s.slowAdmin(ctx)
 	}
-}
-
-// surfaceOf returns the surface of a connection; Public where it isn't known.
-func surfaceOf(nc net.Conn) Surface {
-	if c, ok := nc.(*conn); ok {
-		return c.l.surface
-	}
-	return Public
 }

@@ -1,19 +1,14 @@
-package server
+package conn
 
 import (
 	"errors"
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
-	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/fair"
-	"github.com/leafd/leafd/server/resp"
 )
 
 // phase is where a connection stands between two requests.
@@ -29,7 +24,7 @@ const (
 	begun
 )
 
-// conn is a client's connection with time-outs that cost nothing per request:
+// Conn is a client's connection with time-outs that cost nothing per request:
 // fasthttp's own set two deadlines a request, 11 % of the CPU. It keeps:
 //
 //  1. A Read that waits for a request ends after the idle time-out at the
@@ -46,10 +41,10 @@ const (
 //     (fair.Owner). Nothing is read or written after that.
 //
 // One goroutine reads and writes; any may call Close.
-type conn struct {
+type Conn struct {
 	net.Conn
 	secure   secure
-	l        *listener    // immutable
+	l        *Listener    // immutable
 	network  fair.Address // immutable: where it comes from
 	phase    phase        // the serving goroutine's
 	requests int          // the serving goroutine's: that were answered in this turn
@@ -57,7 +52,7 @@ type conn struct {
 	readBy   int64        // the serving goroutine's: the read deadline, on the listener's clock
 	writeBy  int64        // the serving goroutine's: the write deadline
 	fresh    atomic.Bool  // nothing was read yet
-	state    atomic.Int64 // since when, on the listener's clock, and why it waits; 0: it is under way; -1: it gave way
+	waits    atomic.Int64 // since when, on the listener's clock, and why it waits; 0: it is under way; -1: it gave way
 	counted  atomic.Bool  // among the connections that are open
 	linger   atomic.Bool  // Close lets the client read the answer first
 	closed   atomic.Bool
@@ -67,12 +62,14 @@ type conn struct {
 	waiter fair.Waiter
 	row    atomic.Pointer[fair.Turns] // in which it has a turn; nil: it has none
 
-	digits [maxDigits]byte // the serving goroutine's: the ID of the response being written
-	tag    *segment.Tag    // the serving goroutine's: the one asked for last
-	bearer lastBearer      // the serving goroutine's
-	origin *fair.Address   // the serving goroutine's; nil until from is called
-	// answered counts a request for IDs when its response is written.
-	answered answered
+	origin *fair.Address // the serving goroutine's; nil until Origin is called
+	State  State         // the serving goroutine's
+}
+
+// State is what the server of a connection keeps for it. The goroutine that serves the connection calls it.
+type State interface {
+	// Written is called when all answers so far are handed to the connection.
+	Written()
 }
 
 // Why a connection waits.
@@ -87,19 +84,19 @@ const unreadTime = time.Second
 
 // wait marks the connection as waiting, unless it is already, or gave way: since the next tick of the coarse clock, so
 // that no wait is taken for a longer one.
-func (c *conn) wait(why int64) {
-	c.state.CompareAndSwap(0, (c.l.coarse.Load()+int64(c.l.tick)+1)<<2|why)
+func (c *Conn) wait(why int64) {
+	c.waits.CompareAndSwap(0, (c.l.coarse.Load()+int64(c.l.tick)+1)<<2|why)
 }
 
 // resume ends a wait, and reports whether the connection hasn't given way.
-func (c *conn) resume() bool {
-	state := c.state.Load()
-	return state >= 0 && c.state.CompareAndSwap(state, 0)
+func (c *Conn) resume() bool {
+	state := c.waits.Load()
+	return state >= 0 && c.waits.CompareAndSwap(state, 0)
 }
 
 // Waits implements fair.Owner.
-func (c *conn) Waits(now int64) (since int64, used bool) {
-	state := c.state.Load()
+func (c *Conn) Waits(now int64) (since int64, used bool) {
+	state := c.waits.Load()
 	if state <= 0 {
 		return 0, false
 	}
@@ -109,96 +106,39 @@ func (c *conn) Waits(now int64) (since int64, used bool) {
 }
 
 // Yield implements fair.Owner.
-func (c *conn) Yield() bool {
-	state := c.state.Load()
-	return state > 0 && c.state.CompareAndSwap(state, -1)
+func (c *Conn) Yield() bool {
+	state := c.waits.Load()
+	return state > 0 && c.waits.CompareAndSwap(state, -1)
 }
 
 // Yielded implements fair.Owner: it waits until the descriptor is free; what serves the connection closes the rest.
-func (c *conn) Yielded() {
+func (c *Conn) Yielded() {
 	c.l.admission.displaced.Inc()
 	c.l.admission.leave(c)
 	c.waiter.End()
 	_ = c.raw().Close()
 }
 
-// maxDigits is the length of the longest int64 in decimal, with its sign.
-const maxDigits = 20
-
-// connOf returns the conn of a request that isn't a guest's.
-func connOf(ctx *fasthttp.RequestCtx) *conn {
-	return ctx.Conn().(*conn) //nolint:forcetypeassert // a listener accepts no other
-}
-
-// from returns the address of requests without a token.
-func (c *conn) from() fair.Address {
-	if c.origin == nil {
-		of := originOf(c)
-		c.origin = &of
+// Begun is called before a Read where some of the next request arrived with the one before.
+func (c *Conn) Begun() {
+	if c.phase == waiting {
+		c.phase = begun
 	}
-	return *c.origin
-}
-
-// requestsATurn is how many requests that arrived together are answered before other connections
-// have their turn.
-const requestsATurn = resp.CommandsATurn
-
-// turn is called for each request. It keeps:
-//
-//  1. A connection that sends many requests at once gives way to the others after
-//     requestsATurn of them, and waits for a turn then, which goes round by address: no more
-//     of them than there are processors go on.
-//  2. It has no turn while it waits for its client, or for another turn.
-func (s *Server) turn(c *conn) {
-	if c.requests++; c.requests > requestsATurn {
-		s.nextTurn(c)
-	}
-}
-
-// nextTurn takes a turn for the next requestsATurn requests.
-func (s *Server) nextTurn(c *conn) {
-	c.requests = 1
-	c.giveRow()
-	runtime.Gosched()
-	if rows := s.overload.rows; s.take(c, rows, c.network, 1, s.cfg.ReadTimeout, s.base.Done()) {
-		c.row.Store(rows)
-	}
-}
-
-func (c *conn) giveRow() {
-	if c.row.Load() == nil { // as nearly always
-		return
-	}
-	if rows := c.row.Swap(nil); rows != nil {
-		rows.Give(1)
-	}
-}
-
-// take waits for a turn of weight for the connection, for most at most and until done, and reports whether it has one.
-func (s *Server) take(c *conn, turns *fair.Turns, of fair.Address, weight int64, most time.Duration, done <-chan struct{}) bool {
-	c.giveRow()
-	c.wait(waitsIdle)
-	took := turns.Take(&c.waiter, of, weight, most, done)
-	if !c.resume() && took {
-		turns.Give(weight)
-		return false
-	}
-	return took
 }
 
 // NetConn returns the connection below.
-func (c *conn) NetConn() net.Conn { return c.Conn }
+func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // Read reads from the client, under the deadline that is due.
-func (c *conn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (int, error) {
 	if c.secure.tls != nil && !c.secure.done {
 		if err := c.handshake(); err != nil {
 			return 0, err
 		}
 	}
 	c.giveRow()
-	if c.phase == waiting && c.l.surface != Redis && len(p) < headerBytes { // the rest of fasthttp's buffer has a part
-		c.phase = begun
+	if c.l.surface != Redis && len(p) < HeaderBytes { // the rest of fasthttp's buffer has a part
+		c.Begun()
 	}
 	why := int64(waitsHalf)
 	switch c.phase {
@@ -251,12 +191,14 @@ func (c *conn) Read(p []byte) (int, error) {
 const continues = "HTTP/1.1 100 Continue\r\n\r\n"
 
 // Write writes to the client, with at least half the write time-out left.
-func (c *conn) Write(p []byte) (int, error) {
+func (c *Conn) Write(p []byte) (int, error) {
 	c.giveRow()
 	if string(p) != continues {
 		c.phase = waiting
 	}
-	c.answered.written()
+	if c.State != nil {
+		c.State.Written()
+	}
 	if c.writeBy-c.l.coarse.Load() < int64(c.l.writeTimeout/2) {
 		deadline := time.Now().Add(c.l.writeTimeout)
 		if err := c.SetWriteDeadline(deadline); err != nil {
@@ -272,7 +214,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *conn) setRead(d time.Duration) error {
+func (c *Conn) setRead(d time.Duration) error {
 	if c.l.surface == Redis && c.l.isClosed() {
 		d = min(d, freshGrace)
 	}
@@ -286,57 +228,5 @@ func (c *conn) setRead(d time.Duration) error {
 	return c.SetReadDeadline(deadline)
 }
 
-// Close closes the connection, once; later calls do nothing.
-func (c *conn) Close() error {
-	if !c.closed.CompareAndSwap(false, true) {
-		return nil
-	}
-	defer c.l.forget(c)
-	c.giveRow()
-	if c.linger.Load() {
-		c.wait(waitsHalf)
-	}
-	if c.linger.Load() && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil && drain(c.Conn) {
-		select { // the client has the time to read, but sends no more than the kernel holds
-		case <-time.After(lingerTime):
-		case <-c.l.stop:
-		}
-	}
-	if c.l.isClosed() {
-		return c.raw().Close()
-	}
-	return c.Conn.Close()
-}
-
 // lastRead bounds the last read from a connection: of what is there.
 const lastRead = 10 * time.Millisecond
-
-const (
-	lingerTime  = 500 * time.Millisecond // as net/http
-	lingerBytes = 1 << 20
-)
-
-// closesWrite is a connection whose sending half can be closed by itself.
-type closesWrite interface {
-	net.Conn
-	CloseWrite() error
-}
-
-// drain discards what the client is still sending, up to lingerBytes and nc's read
-// deadline: closing with unread bytes resets the connection, and the client may lose
-// the answer. It returns whether there is more.
-func drain(nc net.Conn) bool {
-	half := beneath[closesWrite](nc)
-	if half == nil || (*half).CloseWrite() != nil {
-		return false
-	}
-	_, err := io.CopyN(io.Discard, nc, lingerBytes) // the connection is closed next, error or not
-	return err == nil
-}
-
-// lingerOnClose makes nc, or the conn below it, drain before it closes.
-func lingerOnClose(nc net.Conn) {
-	if c := beneath[*conn](nc); c != nil {
-		(*c).linger.Store(true)
-	}
-}

@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"crypto/tls"
@@ -26,8 +26,8 @@ const (
 	connBuffer = 64 << 10
 )
 
-// listener accepts conns, and knows which are open.
-type listener struct {
+// Listener accepts conns, and knows which are open.
+type Listener struct {
 	net.Listener
 	surface      Surface // immutable
 	places       Surface // immutable: which of admission's its connections have
@@ -38,10 +38,8 @@ type listener struct {
 	writeTimeout time.Duration  // immutable
 	slack        time.Duration  // immutable
 	tick         time.Duration  // immutable
-	admission    *admission     // immutable
-	serveGuest   func(net.Conn) // immutable: answers a connection beyond the limit
-
-	accepted atomic.Uint64 // connections that are served in the Redis protocol
+	admission    *Admission     // immutable
+	serving      Serving        // immutable
 
 	started time.Time    // immutable: the coarse clock's zero
 	coarse  atomic.Int64 // nanoseconds since started, moved by run
@@ -49,29 +47,45 @@ type listener struct {
 	done    sync.WaitGroup // run and the guests
 
 	mu     sync.Mutex
-	conns  map[*conn]struct{} // mu protects
+	conns  map[*Conn]struct{} // mu protects
 	closed chan struct{}      // mu protects the closing
 	ended  bool               // mu protects: stop is closed
 }
 
-func newListener(ln net.Listener, surface Surface, cfg *Config, a *admission, serveGuest func(net.Conn)) *listener {
+// Serving is what a listener needs of the protocol of its connections.
+type Serving struct {
+	State  func(*Conn) State // returns that of a new connection
+	Guest  func(net.Conn)    // answers a connection beyond the limit
+	Secure []byte            // the answer to a client that doesn't speak TLS where it should
+}
+
+// Listen returns a listener on ln, which accepts connections of a surface.
+func (a *Admission) Listen(ln net.Listener, surface Surface, serving Serving) *Listener {
+	cfg := &a.cfg
 	shortest := min(cfg.IdleTimeout, cfg.ReadTimeout, cfg.WriteTimeout)
-	l := &listener{
+	l := &Listener{
 		Listener:     ln,
 		surface:      surface,
 		log:          cfg.Log,
-		sampled:      sampled(cfg.Log),
+		sampled:      Sampled(cfg.Log),
 		idleTimeout:  cfg.IdleTimeout,
 		readTimeout:  cfg.ReadTimeout,
 		writeTimeout: cfg.WriteTimeout,
 		slack:        min(maxSlack, cfg.IdleTimeout/4),
 		tick:         max(time.Millisecond, min(maxTick, shortest/8)),
 		admission:    a,
-		serveGuest:   serveGuest,
+		serving:      serving,
 		started:      a.started,
 		stop:         make(chan struct{}),
-		conns:        make(map[*conn]struct{}),
+		conns:        make(map[*Conn]struct{}),
 		closed:       make(chan struct{}),
+	}
+	switch {
+	case surface == Admin:
+		l.places = Admin
+	case ln.Addr().Network() == "unix":
+		l.places = localPlaces
+		a.reserveLocal()
 	}
 	l.coarse.Store(int64(time.Since(l.started)))
 	l.done.Add(1)
@@ -80,7 +94,7 @@ func newListener(ln net.Listener, surface Surface, cfg *Config, a *admission, se
 }
 
 // run moves the coarse clock, so that no request reads the clock.
-func (l *listener) run() {
+func (l *Listener) run() {
 	defer l.done.Done()
 	t := time.NewTicker(l.tick)
 	defer t.Stop()
@@ -96,7 +110,7 @@ func (l *listener) run() {
 
 // Accept returns the next connection. It waits while an error is temporary, such as too
 // many open files: fasthttp would stop serving.
-func (l *listener) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	var pause time.Duration
 	for {
 		nc, err := l.Listener.Accept()
@@ -134,14 +148,17 @@ func temporary(err error) bool {
 }
 
 // admit returns nc as a conn, or nil when it was refused.
-func (l *listener) admit(nc net.Conn) *conn {
-	c := &conn{Conn: newRawConn(nc), l: l}
+func (l *Listener) admit(nc net.Conn) *Conn {
+	c := &Conn{Conn: newRawConn(nc), l: l}
 	c.fresh.Store(true)
 	c.secure.tls, _ = nc.(*tls.Conn)
 	c.network = networkOf(c)
 	if !l.admission.enter(c) {
 		l.answerGuest(c)
 		return nil
+	}
+	if l.serving.State != nil {
+		c.State = l.serving.State(c)
 	}
 	socket := nc // c.raw hides it
 	if c.secure.tls != nil {
@@ -171,7 +188,7 @@ func (l *listener) admit(nc net.Conn) *conn {
 }
 
 // answerGuest answers a connection beyond the limit, in the background.
-func (l *listener) answerGuest(c *conn) {
+func (l *Listener) answerGuest(c *Conn) {
 	gone := l.admission.invite(c.raw())
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,19 +199,22 @@ func (l *listener) answerGuest(c *conn) {
 	}
 	l.done.Go(func() {
 		defer gone()
-		l.serveGuest(c.Conn)
+		defer c.Conn.Close() //nolint:errcheck // nothing is to be done about it
+		if c.SetDeadline(time.Now().Add(min(l.admission.cfg.GuestTime, l.readTimeout))) == nil {
+			l.serving.Guest(c.Conn)
+		}
 	})
 }
 
 // forget removes c from the open connections.
-func (l *listener) forget(c *conn) {
+func (l *Listener) forget(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.conns, c)
 	l.admission.leave(c)
 }
 
-func (l *listener) isClosed() bool {
+func (l *Listener) isClosed() bool {
 	select {
 	case <-l.closed:
 		return true
@@ -205,7 +225,7 @@ func (l *listener) isClosed() bool {
 
 // Close stops accepting. Connections that have sent nothing yet get a short grace
 // period: fasthttp considers them busy during their first five seconds.
-func (l *listener) Close() error {
+func (l *Listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isClosed() {
@@ -220,8 +240,8 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// end stops the coarse clock and closes every connection that is still open.
-func (l *listener) end() {
+// End stops the coarse clock and closes every connection that is still open.
+func (l *Listener) End() {
 	l.mu.Lock()
 	if !l.ended {
 		l.ended = true

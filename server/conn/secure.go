@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"context"
@@ -13,10 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/leafd/leafd/server/fair"
-	"github.com/leafd/leafd/server/resp"
 )
 
 // secure is the TLS state of a conn; the zero value is plain TCP. The *tls.Conn is
@@ -50,7 +47,7 @@ const handshakeBytes = 32 << 10
 // reads. One goroutine uses it then.
 type takingTurns struct {
 	net.Conn
-	c    *conn     // that shakes hands; nil: none does
+	c    *Conn     // that shakes hands; nil: none does
 	end  time.Time // of the wait for a turn
 	turn bool      // it has one
 	read int       // bytes
@@ -60,7 +57,7 @@ type takingTurns struct {
 }
 
 // verifiedStill reports whether the client's certificate, if it needed one, is good by the files in use, too.
-func (t *takingTurns) verifiedStill(c *conn) bool {
+func (t *takingTurns) verifiedStill(c *Conn) bool {
 	if t.files == nil {
 		return true
 	}
@@ -69,7 +66,7 @@ func (t *takingTurns) verifiedStill(c *conn) bool {
 		return true
 	}
 	if err := set.verify(c.secure.tls.ConnectionState().PeerCertificates, x509.ExtKeyUsageClientAuth); err != nil {
-		from(c.l.sampled.Warn().Str("audit", "refused"), c).Err(err).Msg("connection ended: its client's certificate is good no more")
+		From(c.l.sampled.Warn().Str("audit", "refused"), c).Err(err).Msg("connection ended: its client's certificate is good no more")
 		return false
 	}
 	t.verified = set
@@ -126,8 +123,11 @@ func (l tlsListener) Accept() (net.Conn, error) {
 	return tls.Server(&takingTurns{Conn: nc}, l.conf), nil
 }
 
+// Secure reports whether the connection speaks TLS.
+func (c *Conn) Secure() bool { return c.secure.tls != nil }
+
 // raw returns the connection below TLS.
-func (c *conn) raw() net.Conn {
+func (c *Conn) raw() net.Conn {
 	if c.secure.tls != nil {
 		nc := c.secure.tls.NetConn()
 		if t, ok := nc.(*takingTurns); ok {
@@ -139,7 +139,7 @@ func (c *conn) raw() net.Conn {
 }
 
 // handshake performs the TLS handshake; the first Read returns its error.
-func (c *conn) handshake() error {
+func (c *Conn) handshake() error {
 	c.secure.done = true
 	if t, ok := c.secure.tls.NetConn().(*takingTurns); ok {
 		t.c, t.end = c, c.l.started.Add(time.Duration(c.readBy))
@@ -167,7 +167,7 @@ func (c *conn) handshake() error {
 }
 
 // looksPlain tells whether a client's first bytes begin a request without TLS.
-func (c *conn) looksPlain(b [5]byte) bool {
+func (c *Conn) looksPlain(b [5]byte) bool {
 	if c.l.surface == Redis {
 		return b[0] == '*'
 	}
@@ -175,21 +175,12 @@ func (c *conn) looksPlain(b [5]byte) bool {
 }
 
 // refusePlain tells a client that this port speaks TLS.
-func (c *conn) refusePlain() {
+func (c *Conn) refusePlain() {
 	nc := c.raw()
 	if nc.SetDeadline(time.Now().Add(min(lingerTime, c.l.readTimeout))) != nil {
 		return
 	}
-	var err error
-	if c.l.surface == Redis {
-		_, err = nc.Write(resp.AppendError(nil, errTLSRequired.redis(), "this port speaks TLS"))
-	} else {
-		var answer fasthttp.Response
-		answer.SetConnectionClose()
-		errTLSRequired.put(&answer)
-		_, err = answer.WriteTo(nc)
-	}
-	if err == nil {
-		drain(nc)
+	if _, err := nc.Write(c.l.serving.Secure); err == nil {
+		Drain(nc)
 	}
 }
