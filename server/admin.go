@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
@@ -27,7 +29,7 @@ func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handl
 	return func(ctx *fasthttp.RequestCtx) error {
 		settings := s.live.Load()
 		if !settings.callers.adminOn {
-			return errAdminOff
+			return reply.ErrAdminOff
 		}
 		if err := s.authorize(ctx, settings); err != nil {
 			return err
@@ -37,7 +39,7 @@ func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handl
 			return err
 		}
 		if b.Segments == nil || b.Admin == nil {
-			return errModeDisabled
+			return reply.ErrModeDisabled
 		}
 		return h(ctx, b)
 	}
@@ -52,7 +54,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, settings *live) error {
 	c := settings.callers.adminOf(&ctx.Request.Header)
 	if c == nil {
 		s.auditRefused(ctx, "refused: wrong or no admin token")
-		return errUnauthorized
+		return reply.ErrUnauthorized
 	}
 	ctx.SetUserValue(callerKey, c.name)
 	return nil
@@ -68,30 +70,30 @@ func (a *callers) adminOf(h *fasthttp.RequestHeader) *caller {
 
 // newTag is the body of POST /api/segments.
 type newTag struct {
-	Tag         string `json:"tag"`
-	Step        *wide  `json:"step"`
-	MaxID       *wide  `json:"max_id"` // above every ID that is known to be used when not given: 1 for a new tag
-	Description string `json:"description"`
+	Tag         string      `json:"tag"`
+	Step        *reply.Wide `json:"step"`
+	MaxID       *reply.Wide `json:"max_id"` // above every ID that is known to be used when not given: 1 for a new tag
+	Description string      `json:"description"`
 }
 
 // createTag answers POST /api/segments.
 func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	var t newTag
-	if err := readJSON(ctx, &t); err != nil {
+	if err := reply.ReadJSON(ctx, &t); err != nil {
 		return err
 	}
 	if err := checkKey([]byte(t.Tag)); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(t.Tag, segment.Hidden) {
-		return errBadKey.with("the new tag %q has "+aHidden, t.Tag)
+		return reply.ErrBadKey.With("the new tag %q has "+aHidden, t.Tag)
 	}
 	if t.Step == nil {
-		return errBadStep.with("step is missing")
+		return reply.ErrBadStep.With("step is missing")
 	}
 	row := segment.Row{Tag: t.Tag, Step: int64(*t.Step), Description: t.Description}
 	if maxID := t.MaxID; row.Step < 1 || maxID != nil && (*maxID < 0 || int64(*maxID) > math.MaxInt64-row.Step) {
-		return errBadStep
+		return reply.ErrBadStep
 	}
 	if err := checkDescription(&row.Description); err != nil {
 		return err
@@ -107,38 +109,38 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	s.audit(ctx, "create", row.Tag, nil, rowLog(row))
 	s.forgetLists()
-	return writeJSON(ctx, http.StatusCreated, shownRow(row))
+	return reply.WriteJSON(ctx, http.StatusCreated, shownRow(row))
 }
 
 // maxIDAnswer returns the answer to a tag that is not created, for its IDs might repeat.
 func maxIDAnswer(err *segment.MaxIDError) error {
 	switch {
 	case err.Err == nil:
-		return errMaxIDLow.with("max_id is below %d: the IDs up to there were used already", err.Least)
+		return reply.ErrMaxIDLow.With("max_id is below %d: the IDs up to there were used already", err.Least)
 	case errors.Is(err, segment.ErrGuardAway):
-		return errMaxIDUnknown.with("ZooKeeper can't be asked where the tag may begin: ask again once it answers, "+
+		return reply.ErrMaxIDUnknown.With("ZooKeeper can't be asked where the tag may begin: ask again once it answers, "+
 			"or give a max_id above every ID that was ever issued of the tag, %d at least", err.Least)
 	}
-	return errMaxIDUnknown.with("where the tag may begin isn't known here: give a max_id above every ID that was ever issued of it, %d at least", err.Least)
+	return reply.ErrMaxIDUnknown.With("where the tag may begin isn't known here: give a max_id above every ID that was ever issued of it, %d at least", err.Least)
 }
 
 // rowJSON is a row of leaf_alloc in a body.
 type rowJSON struct {
-	Tag         string `json:"tag"`
-	MaxID       wide   `json:"max_id"`
-	Step        wide   `json:"step"`
-	Description string `json:"description"`
+	Tag         string     `json:"tag"`
+	MaxID       reply.Wide `json:"max_id"`
+	Step        reply.Wide `json:"step"`
+	Description string     `json:"description"`
 }
 
 func shownRow(r segment.Row) rowJSON {
-	return rowJSON{r.Tag, wide(r.MaxID), wide(r.Step), r.Description}
+	return rowJSON{r.Tag, reply.Wide(r.MaxID), reply.Wide(r.Step), r.Description}
 }
 
 // changedRow answers a change that was made: 204, or the row with Accept:
 // application/json.
 func changedRow(ctx *fasthttp.RequestCtx, row segment.Row) error {
-	if accepts(&ctx.Request.Header, typeJSON) {
-		return writeJSON(ctx, http.StatusOK, shownRow(row))
+	if reply.Accepts(&ctx.Request.Header, reply.TypeJSON) {
+		return reply.WriteJSON(ctx, http.StatusOK, shownRow(row))
 	}
 	ctx.SetStatusCode(http.StatusNoContent)
 	return nil
@@ -146,8 +148,8 @@ func changedRow(ctx *fasthttp.RequestCtx, row segment.Row) error {
 
 // tagChange is the body of PATCH /api/segments/{key}: step, description or both.
 type tagChange struct {
-	Step        *wide   `json:"step"`
-	Description *string `json:"description"` // at most 256 characters
+	Step        *reply.Wide `json:"step"`
+	Description *string     `json:"description"` // at most 256 characters
 }
 
 // updateTag answers PATCH /api/segments/{key}.
@@ -157,14 +159,14 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 		return err
 	}
 	var change tagChange
-	if err := readJSON(ctx, &change); err != nil {
+	if err := reply.ReadJSON(ctx, &change); err != nil {
 		return err
 	}
 	if change.Step == nil && change.Description == nil {
-		return errBadRequest.with("nothing to change: give step, description or both")
+		return reply.ErrBadRequest.With("nothing to change: give step, description or both")
 	}
 	if change.Step != nil && *change.Step < 1 {
-		return errBadStep
+		return reply.ErrBadStep
 	}
 	if err := checkDescription(change.Description); err != nil {
 		return err
@@ -192,7 +194,7 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	defer cancel()
 	before, err := b.Admin.Delete(below, string(key))
 	if errors.Is(err, segment.ErrGuardAway) {
-		return answerTo(worker.ErrUnreachable).with("ZooKeeper can't be asked to keep which IDs the tag has issued: nothing was deleted; ask again once it answers")
+		return reply.To(worker.ErrUnreachable).With("ZooKeeper can't be asked to keep which IDs the tag has issued: nothing was deleted; ask again once it answers")
 	}
 	if err != nil {
 		return s.storeError(ctx, err)
@@ -207,7 +209,7 @@ const aHidden = "a character that is invisible, or that turns others round (cont
 
 func checkDescription(d *string) error {
 	if d != nil && utf8.RuneCountInString(*d) > maxDescription {
-		return errBadRequest.with("description has more than %d characters", maxDescription)
+		return reply.ErrBadRequest.With("description has more than %d characters", maxDescription)
 	}
 	return nil
 }
@@ -215,9 +217,9 @@ func checkDescription(d *string) error {
 // storeError returns the answer to a failed read or change of the table. An error that
 // translations doesn't have comes from the driver: it is logged, and never shown.
 func (s *Server) storeError(ctx *fasthttp.RequestCtx, err error) error {
-	if e := answerTo(err); e != errInternal && e != errOverloaded {
+	if e := reply.To(err); e != reply.ErrInternal && e != reply.ErrOverloaded {
 		return e
 	}
-	traced(s.sampled.Error(), ctx).Err(err).Bytes("path", ctx.Path()).Msg("leaf_alloc can't be read or changed")
-	return errSegmentUnavailable.with("the table leaf_alloc can't be reached; leafd's log says how")
+	reply.Traced(s.Sampled.Error(), ctx).Err(err).Bytes("path", ctx.Path()).Msg("leaf_alloc can't be read or changed")
+	return reply.ErrSegmentUnavailable.With("the table leaf_alloc can't be reached; leafd's log says how")
 }

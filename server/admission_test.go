@@ -35,13 +35,13 @@ func (r *running) dialFrom(address string) net.Conn {
 }
 
 // measured returns the value of a counter without labels.
-func (r *running) measured(name string) float64 {
+func (r *running) measured(name string) int {
 	r.t.Helper()
 	families, err := r.cfg.Registry.Gather()
 	require.NoError(r.t, err)
 	for _, f := range families {
 		if f.GetName() == name {
-			return f.GetMetric()[0].GetCounter().GetValue()
+			return int(f.GetMetric()[0].GetCounter().GetValue())
 		}
 	}
 	require.FailNow(r.t, "no such metric", name)
@@ -122,7 +122,7 @@ func TestNewcomersMakeRoom(t *testing.T) {
 				defer local.Close() //nolint:errcheck // a test's
 				ask(t, local)
 				ask(t, innocent)
-				require.Equal(t, float64(40-13+3), r.measured("leafd_http_connections_displaced_total"))
+				require.Equal(t, 40-13+3, r.measured("leafd_http_connections_displaced_total"))
 				require.Zero(t, r.measured("leafd_http_connections_refused_total"))
 				require.Equal(t, 15, r.admission.Total())
 				for _, c := range append(all, innocent, local) {

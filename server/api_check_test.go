@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -44,8 +46,8 @@ func newContract() *contract {
 		doc: doc, paths: make(map[string]map[string]any), match: make(map[string]*regexp.Regexp), status: make(map[string]int),
 		compiler: jsonschema.NewCompiler(), schemas: make(map[string]*jsonschema.Schema),
 	}
-	for _, e := range answers {
-		c.status[e.code] = e.status
+	for _, e := range reply.All() {
+		c.status[e.Code] = e.Status
 	}
 	c.compiler.AssertFormat()
 	if err := c.compiler.AddResource("leafd.json", doc); err != nil {
@@ -181,7 +183,7 @@ func (c *contract) response(t testing.TB, a answer, head bool, pointer ...string
 		return nil
 	}
 	var body any = a.body
-	if kind == contentJSON {
+	if kind == reply.ContentJSON {
 		var err error
 		if body, err = jsonschema.UnmarshalJSON(strings.NewReader(a.body)); err != nil {
 			return err

@@ -1,5 +1,7 @@
 package server
 
+import "github.com/leafd/leafd/server/reply"
+
 // operation is one request that leafd answers. The OpenAPI document, the tables of
 // docs/API.md and the list of GET / are made from operations; each answer of the tests is
 // held against the document.
@@ -12,7 +14,7 @@ type operation struct {
 	params  []param
 	body    any  // a value of its type; nil: none
 	auth    bool // it needs the admin token
-	ok      []reply
+	ok      []good
 	codes   string // of its errors, beside commonCodes
 }
 
@@ -22,14 +24,14 @@ type param struct {
 	schema     jsonObject
 }
 
-// reply is an answer that is no error.
-type reply struct {
+// good is an answer that is no error.
+type good struct {
 	status  int
 	what    string
 	content []media
 }
 
-// media is one content type of a reply, with a value of the body's type or a jsonObject.
+// media is one content type of a good answer, with a value of the body's type or a jsonObject.
 type media struct {
 	kind    string
 	body    any
@@ -77,16 +79,16 @@ var (
 	paramLimit = param{"limit", "how many entries a page has, at most 1000", positive}
 	paramTag   = param{"tag", "tags whose names contain this, in either case", anyText}
 
-	repliesIDs = []reply{{200, "the IDs", []media{
-		{contentText, idsText, "6992094512734208001"}, {contentJSON, idsJSON, jsonObject{"ids": []any{"6992094512734208001", "6992094512734208002"}}},
+	repliesIDs = []good{{200, "the IDs", []media{
+		{reply.ContentText, idsText, "6992094512734208001"}, {reply.ContentJSON, idsJSON, jsonObject{"ids": []any{"6992094512734208001", "6992094512734208002"}}},
 	}}}
-	repliesChange = []reply{{200, "with `Accept: application/json`, the row", []media{{contentJSON, tagRow, nil}}}, {204, "it is changed", nil}}
-	repliesPage   = []reply{{200, "a page for people", []media{{contentHTML, anyText, nil}}}}
+	repliesChange = []good{{200, "with `Accept: application/json`, the row", []media{{reply.ContentJSON, tagRow, nil}}}, {204, "it is changed", nil}}
+	repliesPage   = []good{{200, "a page for people", []media{{reply.ContentHTML, anyText, nil}}}}
 )
 
-// replyOf is a reply with one type of body.
-func replyOf(status int, what, kind string, body, example any) []reply {
-	return []reply{{status, what, []media{{kind, body, example}}}}
+// replyOf is a good with one type of body.
+func replyOf(status int, what, kind string, body, example any) []good {
+	return []good{{status, what, []media{{kind, body, example}}}}
 }
 
 // onAdmin is said of what Config.AdminApart moves.
@@ -110,7 +112,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
-		ok: replyOf(200, "its parts", contentJSON, Decoded{}, jsonObject{
+		ok: replyOf(200, "its parts", reply.ContentJSON, Decoded{}, jsonObject{
 			"id": "1209416549790674986", "timestamp": 1577182350000, "time": "2019-12-24T10:12:30.000Z", "worker": 7, "sequence": 42, "layout": "41+10+12",
 		}),
 		codes: "bad_id mode_disabled" + starts,
@@ -119,7 +121,7 @@ var operations = []operation{
 		methods: "GET", path: "/decodeSnowflakeId", id: "decodeSnowflakeAsJava", summary: "the same of ?snowflakeId=, as the Java Leaf answers",
 		more:   "What is no ID of the layout gets 200 with `errorMsg`.",
 		params: []param{{"snowflakeId", "the ID", anyText}},
-		ok: replyOf(200, "its parts", contentJSON, jsonObject{"oneOf": []any{
+		ok: replyOf(200, "its parts", reply.ContentJSON, jsonObject{"oneOf": []any{
 			decodedAsJava{}, jsonObject{"type": "object", "required": []any{"errorMsg"}, "properties": jsonObject{"errorMsg": anyText}},
 		}}, nil),
 		codes: "mode_disabled" + starts,
@@ -127,48 +129,48 @@ var operations = []operation{
 	{
 		methods: "GET", path: "/api/clock", id: "getClock", summary: "this machine's clock",
 		more: "It also has the worker ID and the cluster, and since when this daemon issues. Daemons ask each other here.",
-		ok:   replyOf(200, "the clock", contentJSON, clockAnswer{}, nil), codes: "host_refused",
+		ok:   replyOf(200, "the clock", reply.ContentJSON, clockAnswer{}, nil), codes: "host_refused",
 	},
 	{
 		methods: "GET", path: "/api/worker", id: "getWorker", summary: "the worker that this daemon is",
 		more: "Its worker ID, data directory (`instance`), life (`owner`), and the time from `floor` to `limit` in which it may issue.",
-		ok:   replyOf(200, "this worker", contentJSON, WorkerInfo{}, nil), codes: "host_refused mode_disabled" + starts,
+		ok:   replyOf(200, "this worker", reply.ContentJSON, WorkerInfo{}, nil), codes: "host_refused mode_disabled" + starts,
 	},
 	{
 		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
 		more:   "They are all workers of the cluster, live or not, as ZooKeeper had them at `as_of`; from `free_from` on a new daemon may take the worker ID." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of workers", contentJSON, workerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
+		ok:     replyOf(200, "a page of workers", reply.ContentJSON, workerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next",
 		more:   "Each has what is in memory, and how many seconds that lasts." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of tags", contentJSON, segmentPage{}, nil), codes: "not_found mode_disabled" + starts + gates,
+		ok:     replyOf(200, "a page of tags", reply.ContentJSON, segmentPage{}, nil), codes: "not_found mode_disabled" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/overview", id: "getOverview", summary: "what the dashboard shows: a browser gets it at /",
 		more:   onAdmin,
-		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", contentJSON, Overview{}, nil), codes: "not_found bad_key" + gates,
+		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", reply.ContentJSON, Overview{}, nil), codes: "not_found bad_key" + gates,
 	},
 	{
 		methods: "GET", path: "/api/history", id: "getHistory", summary: "IDs and errors per second of the last hour",
 		more: onAdmin,
-		ok:   replyOf(200, "a sample every 10 s, the oldest first", contentJSON, History{}, nil), codes: "not_found" + gates,
+		ok:   replyOf(200, "a sample every 10 s, the oldest first", reply.ContentJSON, History{}, nil), codes: "not_found" + gates,
 	},
 	{
 		methods: "GET", path: "/api/summary", id: "getSummary", summary: "this daemon in a few lines: rates, readiness, version, an hour",
 		more: "Daemons ask each other here.",
-		ok:   replyOf(200, "this daemon", contentJSON, Summary{}, nil), codes: gates[1:],
+		ok:   replyOf(200, "this daemon", reply.ContentJSON, Summary{}, nil), codes: gates[1:],
 	},
 	{
 		methods: "GET", path: "/api/cluster", id: "getCluster", summary: "all live daemons, each as it answers /api/summary",
 		more: "They are asked in the background, at most once in 5 s: the first answer has this daemon alone, and no `as_of`." + apart,
-		ok:   replyOf(200, "the live daemons, this one first", contentJSON, Cluster{}, nil), codes: "not_found" + gates,
+		ok:   replyOf(200, "the live daemons, this one first", reply.ContentJSON, Cluster{}, nil), codes: "not_found" + gates,
 	},
 	{
 		methods: "POST", path: "/api/segments", id: "createSegment", summary: "add a tag",
-		body: newTag{}, auth: true, ok: replyOf(201, "the new row", contentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists max_id_low max_id_unknown " + tokens,
+		body: newTag{}, auth: true, ok: replyOf(201, "the new row", reply.ContentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists max_id_low max_id_unknown " + tokens,
 	},
 	{
 		methods: "PATCH", path: "/api/segments/{key}", id: "updateSegment", summary: "change a tag",
@@ -180,7 +182,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/", id: "getRoot", summary: "the dashboard for browsers, this list for others",
-		ok: []reply{{200, "the list; with `Accept: text/html` the dashboard", []media{{contentText, anyText, nil}, {contentHTML, anyText, nil}}}}, codes: gates,
+		ok: []good{{200, "the list; with `Accept: text/html` the dashboard", []media{{reply.ContentText, anyText, nil}, {reply.ContentHTML, anyText, nil}}}}, codes: gates,
 	},
 	{
 		methods: "GET", path: "/cache", id: "getCachePage", summary: "the tags in memory, for people",
@@ -192,22 +194,22 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/openapi.json", id: "getOpenAPI", summary: "this API as an OpenAPI 3.1 document",
-		ok: replyOf(200, "the document", contentJSON, jsonObject{"type": "object"}, nil), codes: "overloaded draining",
+		ok: replyOf(200, "the document", reply.ContentJSON, jsonObject{"type": "object"}, nil), codes: "overloaded draining",
 	},
 	{
 		methods: "GET", path: "/healthz", id: "getHealth", summary: "200 while the process serves",
-		ok: replyOf(200, "it serves", contentJSON, Readiness{}, jsonObject{"status": "ok"}),
+		ok: replyOf(200, "it serves", reply.ContentJSON, Readiness{}, jsonObject{"status": "ok"}),
 	},
 	{
 		methods: "GET", path: "/readyz", id: "getReadiness", summary: "200 while IDs can be issued, else 503 with the reason",
 		more: "`status` is `ready`, `degraded` (200) or `not_ready` (503); `conditions` has all that is wrong, the worst first, with its cause and what to do.",
-		ok: append(replyOf(200, "IDs can be issued", contentJSON, Readiness{}, jsonObject{"status": "ready"}),
-			reply{503, "not ready: the code of the worst condition", []media{{contentJSON, Readiness{}, nil}}}),
+		ok: append(replyOf(200, "IDs can be issued", reply.ContentJSON, Readiness{}, jsonObject{"status": "ready"}),
+			good{503, "not ready: the code of the worst condition", []media{{reply.ContentJSON, Readiness{}, nil}}}),
 	},
 	{
 		methods: "GET", path: "/metrics", id: "getMetrics", summary: "Prometheus text format",
 		more: onAdmin,
-		ok: []reply{{200, "the metrics, in the format that Accept prefers", []media{
+		ok: []good{{200, "the metrics, in the format that Accept prefers", []media{
 			{"text/plain", anyText, nil}, {"application/openmetrics-text", anyText, nil}, {"application/vnd.google.protobuf", anyBody, nil},
 		}}}, codes: "not_found overloaded draining",
 	},
@@ -219,7 +221,7 @@ var operations = []operation{
 			{"debug", "1 or 2 for text", jsonObject{"type": "integer", "minimum": 0}},
 			{"gc", "1: collect garbage before a heap profile", jsonObject{"type": "integer", "minimum": 0}},
 		},
-		auth: true, ok: []reply{{200, "text or a profile", []media{{"*/*", anyBody, nil}}}}, codes: "unauthorized not_found",
+		auth: true, ok: []good{{200, "text or a profile", []media{{"*/*", anyBody, nil}}}}, codes: "unauthorized not_found",
 	},
 }
 

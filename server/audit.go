@@ -4,6 +4,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/leafd/leafd/segment"
@@ -15,7 +17,7 @@ import (
 func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, after zerolog.LogObjectMarshaler) {
 	// A line without a level is not dropped by any log level.
 	e := s.cfg.Log.WithLevel(zerolog.NoLevel).Str(zerolog.LevelFieldName, zerolog.LevelInfoValue)
-	e = conn.From(traced(e.Str("audit", action).Str("tag", tag), ctx), ctx.Conn()).Interface("who", ctx.UserValue(callerKey))
+	e = conn.From(reply.Traced(e.Str("audit", action).Str("tag", tag), ctx), ctx.Conn()).Interface("who", ctx.UserValue(callerKey))
 	if before != nil {
 		e = e.Object("before", before)
 	}
@@ -28,7 +30,7 @@ func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, aft
 // auditRefused logs an unauthorized attempt. There can be thousands a second, so they
 // are sampled.
 func (s *Server) auditRefused(ctx *fasthttp.RequestCtx, why string) {
-	conn.From(traced(s.sampled.Warn().Str("audit", "refused"), ctx), ctx.Conn()).Bytes("method", ctx.Method()).Bytes("path", ctx.Path()).Msg(why)
+	conn.From(reply.Traced(s.Sampled.Warn().Str("audit", "refused"), ctx), ctx.Conn()).Bytes("method", ctx.Method()).Bytes("path", ctx.Path()).Msg(why)
 }
 
 // rowLog is a row of leaf_alloc in the log.

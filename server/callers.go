@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
@@ -91,10 +93,10 @@ func (a *callers) may(c *caller, key []byte) error {
 		return nil
 	}
 	if c == nil {
-		return errNoToken
+		return reply.ErrNoToken
 	}
 	if _, named := c.keys[string(key)]; !named && !c.hasPrefix(key) {
-		return errKeyRefused
+		return reply.ErrKeyRefused
 	}
 	c.requests.Add(1)
 	return nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
@@ -36,15 +38,15 @@ const (
 
 // Summary is the answer of GET /api/summary: a daemon in a few lines, for the page of another one.
 type Summary struct {
-	Address  string       `json:"address,omitempty"` // in the live set; in the cluster's list only, as self
-	Self     bool         `json:"self,omitempty"`    // it is this daemon
-	WorkerID *int64       `json:"worker_id,omitempty"`
-	Node     string       `json:"node,omitempty"`
-	Version  string       `json:"version,omitempty"`
-	Uptime   Milliseconds `json:"uptime_ms"`
-	Status   string       `json:"status"` // as of GET /readyz, and code and message as there, else of the worst condition; no_answer of a daemon that gave none
-	Code     string       `json:"code,omitempty"`
-	Message  string       `json:"message,omitempty"`
+	Address  string             `json:"address,omitempty"` // in the live set; in the cluster's list only, as self
+	Self     bool               `json:"self,omitempty"`    // it is this daemon
+	WorkerID *int64             `json:"worker_id,omitempty"`
+	Node     string             `json:"node,omitempty"`
+	Version  string             `json:"version,omitempty"`
+	Uptime   reply.Milliseconds `json:"uptime_ms"`
+	Status   string             `json:"status"` // as of GET /readyz, and code and message as there, else of the worst condition; no_answer of a daemon that gave none
+	Code     string             `json:"code,omitempty"`
+	Message  string             `json:"message,omitempty"`
 	// Snowflake and Segment are IDs a second, of the last ten seconds.
 	Snowflake float64 `json:"snowflake"`
 	Segment   float64 `json:"segment"`
@@ -70,14 +72,14 @@ type PeerAnswer struct {
 
 // summary answers GET /api/summary, also while the daemon starts.
 func (s *Server) summary(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, contentJSON, func() ([]byte, error) {
-		return s.text("summary", listShare, func() ([]byte, error) { return encodeJSON(s.ownSummary()) })
+	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
+		return s.text("summary", listShare, func() ([]byte, error) { return reply.EncodeJSON(s.ownSummary()) })
 	})
 }
 
 func (s *Server) ownSummary() Summary {
 	r, _ := s.readiness()
-	sum := Summary{Node: s.cfg.Node, Version: s.cfg.Version, Uptime: Milliseconds(s.cfg.Clock.Mono() - s.born), Status: r.Status, Code: r.Code, Message: r.Message}
+	sum := Summary{Node: s.cfg.Node, Version: s.cfg.Version, Uptime: reply.Milliseconds(s.cfg.Clock.Mono() - s.born), Status: r.Status, Code: r.Code, Message: r.Message}
 	if i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return !c.Event }); i >= 0 && sum.Code == "" {
 		sum.Code, sum.Message = r.Conditions[i].Code, r.Conditions[i].Message
 	}
@@ -118,8 +120,8 @@ type heard struct {
 
 // cluster answers GET /api/cluster.
 func (s *Server) cluster(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, contentJSON, func() ([]byte, error) {
-		return s.text("cluster", listShare, func() ([]byte, error) { return encodeJSON(s.clusterView()) })
+	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
+		return s.text("cluster", listShare, func() ([]byte, error) { return reply.EncodeJSON(s.clusterView()) })
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -69,19 +71,19 @@ func hashSource(content []byte) string {
 // root answers GET /: the dashboard for browsers, the list of endpoints for others.
 func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set(fasthttp.HeaderVary, fasthttp.HeaderAccept)
-	if !accepts(&ctx.Request.Header, typeHTML) {
+	if !reply.Accepts(&ctx.Request.Header, reply.TypeHTML) {
 		return s.listEndpoints(ctx)
 	}
 	if err := s.checkHost(ctx); err != nil {
 		return err
 	}
 	guardPage(ctx, s.dashboard.policy)
-	return s.answerReady(ctx, contentHTML, s.dashboard.page)
+	return s.answerReady(ctx, reply.ContentHTML, s.dashboard.page)
 }
 
 // listEndpoints answers GET / with the list of endpoints.
 func (s *Server) listEndpoints(ctx *fasthttp.RequestCtx) error {
-	noStore(&ctx.Response, contentText)
+	reply.NoStore(&ctx.Response, reply.ContentText)
 	ctx.SetBodyString(endpoints)
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -36,11 +38,11 @@ func TestRootIsThePageForBrowsersOnly(t *testing.T) {
 			require.Equal(t, "Accept", a.header.Get("Vary"))
 			require.Equal(t, "no-store", a.header.Get("Cache-Control"))
 			if !test.page {
-				require.Equal(t, contentText, a.header.Get("Content-Type"))
+				require.Equal(t, reply.ContentText, a.header.Get("Content-Type"))
 				require.Equal(t, endpoints, a.body)
 				return
 			}
-			require.Equal(t, contentHTML, a.header.Get("Content-Type"))
+			require.Equal(t, reply.ContentHTML, a.header.Get("Content-Type"))
 			policy := a.header.Get("Content-Security-Policy")
 			for _, part := range []string{"default-src 'none';", "connect-src 'self';", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
 				require.Contains(t, policy, part)
@@ -75,7 +77,7 @@ func (r *running) crowd(workers, tags int) *Backend {
 		case 901:
 			offset = 2 * time.Hour
 		}
-		shown := Milliseconds(offset)
+		shown := reply.Milliseconds(offset)
 		info := WorkerInfo{ID: int64(i), Node: address, Address: address, State: WorkerLive, Timestamp: clock.MillisOf(time.Now())}
 		if i%50 == 0 {
 			info.State = WorkerNotLive
@@ -92,8 +94,8 @@ func (r *running) crowd(workers, tags int) *Backend {
 	b.Workers = func(context.Context) ([]WorkerInfo, error) { return list, nil }
 	b.Guards = func() Guards {
 		return Guards{
-			Ceiling: clock.MillisOf(time.Now().Add(4 * time.Second)), CeilingDistance: Milliseconds(4 * time.Second), CeilingLead: Milliseconds(6 * time.Second),
-			ReportInterval: Milliseconds(3 * time.Second), Registry: "connected", RegistryServer: "10.0.0.1:2181",
+			Ceiling: clock.MillisOf(time.Now().Add(4 * time.Second)), CeilingDistance: reply.Milliseconds(4 * time.Second), CeilingLead: reply.Milliseconds(6 * time.Second),
+			ReportInterval: reply.Milliseconds(3 * time.Second), Registry: "connected", RegistryServer: "10.0.0.1:2181",
 		}
 	}
 	b.Clock = func() ClockInfo {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
@@ -13,7 +15,7 @@ import (
 
 // Decoded is what an ID is made of: the body of GET /api/snowflake/decode/{id}.
 type Decoded struct {
-	ID         wide         `json:"id"`
+	ID         reply.Wide   `json:"id"`
 	Timestamp  clock.Millis `json:"timestamp"` // ms since the Unix epoch
 	Time       string       `json:"time"`      // the same, RFC 3339
 	Datacenter *int64       `json:"datacenter,omitempty"`
@@ -26,14 +28,14 @@ type Decoded struct {
 func Decode(text string, layout snowflake.Layout) (Decoded, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || text[0] < '0' { // no ID is printed with a sign
-		return Decoded{}, errBadID.with("a snowflake ID is a decimal number from 0 to 9223372036854775807")
+		return Decoded{}, reply.ErrBadID.With("a snowflake ID is a decimal number from 0 to 9223372036854775807")
 	}
 	parts, err := layout.Decode(id)
 	if err != nil {
 		return Decoded{}, err
 	}
 	d := Decoded{
-		ID:        wide(id),
+		ID:        reply.Wide(id),
 		Timestamp: parts.Time,
 		Time:      parts.Time.String(),
 		Worker:    parts.Worker,
@@ -54,7 +56,7 @@ func (s *Server) decoded(text string) (Decoded, snowflake.Layout, error) {
 		return Decoded{}, snowflake.Layout{}, err
 	}
 	if b.Layout == (snowflake.Layout{}) {
-		return Decoded{}, snowflake.Layout{}, errModeDisabled
+		return Decoded{}, snowflake.Layout{}, reply.ErrModeDisabled
 	}
 	d, err := Decode(text, b.Layout)
 	return d, b.Layout, err
@@ -67,7 +69,7 @@ func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(ctx, http.StatusOK, d)
+	return reply.WriteJSON(ctx, http.StatusOK, d)
 }
 
 // decodedAsJava is what the Java Leaf answers: all strings.
@@ -83,8 +85,8 @@ const javaDecodeError = `{"errorMsg":"snowflake Id反解析发生异常!"}`
 // decodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does.
 func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
 	d, layout, err := s.decoded(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
-	if err != nil && answerTo(err).code == errBadID.code {
-		noStore(&ctx.Response, contentJSON)
+	if err != nil && reply.To(err).Code == reply.ErrBadID.Code {
+		reply.NoStore(&ctx.Response, reply.ContentJSON)
 		ctx.SetBodyString(javaDecodeError)
 		return nil
 	}
@@ -96,7 +98,7 @@ func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
 		worker |= *d.Datacenter << layout.WorkerBits
 	}
 	ms := strconv.FormatInt(int64(d.Timestamp), 10)
-	return writeJSON(ctx, http.StatusOK, decodedAsJava{
+	return reply.WriteJSON(ctx, http.StatusOK, decodedAsJava{
 		Timestamp:  ms + "(" + d.Timestamp.Time().In(s.cfg.Location).Format("2006-01-02 15:04:05.000") + ")",
 		SequenceID: strconv.FormatInt(d.Sequence, 10),
 		WorkerID:   strconv.FormatInt(worker, 10),

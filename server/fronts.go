@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/valyala/fasthttp"
@@ -44,11 +46,11 @@ func (s *Server) Serve(ln net.Listener, surface conn.Surface) error {
 		}
 		guests := s.newHTTP(s.handleGuest, false)
 		f.serve, serving = s.newHTTP(handle, surface == conn.Admin || !s.cfg.AdminApart), conn.Serving{
-			State: newClient, Secure: errTLSRequired.whole(),
+			State: newClient, Secure: reply.ErrTLSRequired.Whole(),
 			Guest: func(nc net.Conn) { _ = guests.ServeConn(nc) },
 		} // a client's mistakes
 	case conn.Redis:
-		f.serve, serving = newRedisServer(s), conn.Serving{State: newClient, Guest: s.refuseRedisGuest, Secure: resp.AppendError(nil, errTLSRequired.redis(), "this port speaks TLS")}
+		f.serve, serving = newRedisServer(s), conn.Serving{State: newClient, Guest: s.refuseRedisGuest, Secure: resp.AppendError(nil, reply.ErrTLSRequired.Redis(), "this port speaks TLS")}
 	default:
 		return errors.Join(fmt.Errorf("no such %s", surface), ln.Close())
 	}
@@ -115,8 +117,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // handleAdmin answers every request on the admin surface.
 func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
-	defer s.recovered(ctx)
-	if s.draining.Load() {
+	defer s.Recovered(ctx)
+	if s.Draining() {
 		ctx.SetConnectionClose()
 	}
 	if !s.refuseMalformed(ctx) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -178,11 +180,11 @@ func FuzzConnection(f *testing.F) {
 // requireKnownError fails unless a is an error of answers.
 func (a answer) requireKnownError(t *testing.T) {
 	t.Helper()
-	i := slices.IndexFunc(answers, func(e *apiError) bool {
-		return a.status == e.status && strings.HasPrefix(a.body, `{"code":"`+e.code+`",`)
+	i := slices.IndexFunc(reply.All(), func(e *reply.Error) bool {
+		return a.status == e.Status && strings.HasPrefix(a.body, `{"code":"`+e.Code+`",`)
 	})
 	require.GreaterOrEqual(t, i, 0, "%d %s", a.status, a.body)
-	a.requireError(t, a.status, answers[i].code)
+	a.requireError(t, a.status, reply.All()[i].Code)
 }
 
 // idsIn returns the IDs in a body; none where it has none.
@@ -308,7 +310,7 @@ func FuzzDecodeID(f *testing.F) {
 		isNumber = isNumber && strings.Trim(text, "0123456789") == ""
 		require.Equal(t, isNumber && n.IsInt64(), err == nil, "%q: %v", text, err)
 		if err != nil {
-			require.True(t, errors.Is(err, snowflake.ErrBadID) || answerTo(err).code == "bad_id", err)
+			require.True(t, errors.Is(err, snowflake.ErrBadID) || reply.To(err).Code == "bad_id", err)
 			return
 		}
 		require.Equal(t, n.String(), strconv.FormatInt(int64(d.ID), 10))

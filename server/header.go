@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/valyala/fasthttp"
@@ -105,7 +107,7 @@ func (s *Server) refuseMalformed(ctx *fasthttp.RequestCtx) bool {
 	if string(ctx.Method()) != malformed {
 		return false
 	}
-	s.broken(ctx, errBadRequest)
+	s.Broken(ctx, reply.ErrBadRequest)
 	return true
 }
 
@@ -137,7 +139,7 @@ func (s *Server) checkHost(ctx *fasthttp.RequestCtx) error {
 	// Both: fasthttp takes a host from the target //127.0.0.1/db?:// too, which a page can ask for.
 	for _, host := range [][]byte{ctx.Request.Header.Host(), ctx.Host()} {
 		if !s.knows(hostName(string(host))) {
-			return errHostRefused
+			return reply.ErrHostRefused
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/server/condition"
@@ -24,31 +26,31 @@ type Readiness struct {
 
 // Condition is one thing that is wrong with this daemon.
 type Condition struct {
-	Code     string       `json:"code"`
-	Subject  string       `json:"subject,omitempty"` // what it is about: a tag, a disk; else the daemon
-	Severity string       `json:"severity"`          // note, warning or alarm
-	NotReady bool         `json:"not_ready,omitempty"`
-	Event    bool         `json:"event,omitempty"` // it is over; age_ms is since then
-	Message  string       `json:"message"`
-	Cause    string       `json:"cause,omitempty"` // why, as far as every reader may see it
-	Action   string       `json:"action,omitempty"`
-	Age      Milliseconds `json:"age_ms"` // since it began
+	Code     string             `json:"code"`
+	Subject  string             `json:"subject,omitempty"` // what it is about: a tag, a disk; else the daemon
+	Severity string             `json:"severity"`          // note, warning or alarm
+	NotReady bool               `json:"not_ready,omitempty"`
+	Event    bool               `json:"event,omitempty"` // it is over; age_ms is since then
+	Message  string             `json:"message"`
+	Cause    string             `json:"cause,omitempty"` // why, as far as every reader may see it
+	Action   string             `json:"action,omitempty"`
+	Age      reply.Milliseconds `json:"age_ms"` // since it began
 }
 
 // healthz answers as long as the process serves: a restart fixes nothing that /readyz
 // reports.
 func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
-	return writeJSON(ctx, http.StatusOK, Readiness{Status: "ok"})
+	return reply.WriteJSON(ctx, http.StatusOK, Readiness{Status: "ok"})
 }
 
 // readyz tells whether this daemon should get requests.
 func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	r, failed := s.readiness()
 	if failed == nil {
-		return writeJSON(ctx, http.StatusOK, r)
+		return reply.WriteJSON(ctx, http.StatusOK, r)
 	}
-	s.respond(ctx, failed)
-	return writeJSON(ctx, failed.status, r)
+	s.Respond(ctx, failed)
+	return reply.WriteJSON(ctx, failed.Status, r)
 }
 
 // Ready tells whether GET /readyz answers 200.
@@ -65,7 +67,7 @@ func (s *Server) Conditions() []condition.Condition {
 	}
 	starts := func(c condition.Condition) bool { return c.Code == condition.StartingUp }
 	switch {
-	case s.draining.Load():
+	case s.Draining():
 		all = append([]condition.Condition{condition.ByCode(condition.Draining, "", nil)}, all...)
 	case s.backend.Load() == nil && !slices.ContainsFunc(all, starts):
 		all = append([]condition.Condition{condition.ByCode(condition.StartingUp, "", nil)}, all...)
@@ -75,14 +77,14 @@ func (s *Server) Conditions() []condition.Condition {
 
 // readiness returns what is wrong, and the answer to the first that makes this daemon not ready;
 // nil when ready.
-func (s *Server) readiness() (Readiness, *apiError) {
+func (s *Server) readiness() (Readiness, *reply.Error) {
 	r := Readiness{Status: "ready"}
-	var failed *apiError
+	var failed *reply.Error
 	mono := s.cfg.Clock.Mono()
 	for _, c := range s.Conditions() {
-		age := Milliseconds(0)
+		age := reply.Milliseconds(0)
 		if c.Since != 0 {
-			age = Milliseconds(mono - c.Since)
+			age = reply.Milliseconds(mono - c.Since)
 		}
 		r.Conditions = append(r.Conditions, Condition{
 			Code: string(c.Code), Subject: c.Subject, Severity: string(c.Severity), NotReady: c.NotReady, Event: c.Event,
@@ -90,8 +92,8 @@ func (s *Server) readiness() (Readiness, *apiError) {
 		})
 		switch {
 		case c.NotReady && failed == nil:
-			failed = answerToCondition(c)
-			r.Status, r.Code, r.Message = "not_ready", failed.code, failed.message
+			failed = reply.ToCondition(c)
+			r.Status, r.Code, r.Message = "not_ready", failed.Code, failed.Message
 		case r.Status == "ready" && c.Severity != condition.Note && !c.Event:
 			r.Status = "degraded"
 		}

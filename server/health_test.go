@@ -66,14 +66,6 @@ func TestReadiness(t *testing.T) {
 	require.Equal(t, "draining", readyz(t, r, 503).Code)
 }
 
-// Every row has an answer that the server knows, and counts.
-func TestEachConditionHasAnAnswer(t *testing.T) {
-	r := start(t, nil)
-	for _, row := range condition.Answers() {
-		require.Contains(t, r.metrics.errors, answerToCondition(condition.Condition{Info: &row}).code)
-	}
-}
-
 // The body stays within what clients read of it.
 func TestReadinessIsBounded(t *testing.T) {
 	r := start(t, func(c *Config) {

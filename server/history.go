@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -31,16 +33,16 @@ type history struct {
 
 // History is the answer of GET /api/history.
 type History struct {
-	Interval Milliseconds   `json:"interval_ms"`
-	Points   []HistoryPoint `json:"points"` // the oldest first
+	Interval reply.Milliseconds `json:"interval_ms"`
+	Points   []HistoryPoint     `json:"points"` // the oldest first
 }
 
 // HistoryPoint has rates per second since the point before, or the start of the process.
 type HistoryPoint struct {
-	Uptime    Milliseconds `json:"uptime_ms"` // of the process, as in the overview
-	Snowflake float64      `json:"snowflake"` // IDs
-	Segment   float64      `json:"segment"`   // IDs
-	Errors    float64      `json:"errors"`    // error answers
+	Uptime    reply.Milliseconds `json:"uptime_ms"` // of the process, as in the overview
+	Snowflake float64            `json:"snowflake"` // IDs
+	Segment   float64            `json:"segment"`   // IDs
+	Errors    float64            `json:"errors"`    // error answers
 }
 
 // take adds the point of a process of the age at, which has counted now.
@@ -52,7 +54,7 @@ func (h *history) take(at time.Duration, now [3]float64) {
 		return
 	}
 	rate := func(i int) float64 { return math.Round((now[i]-h.last[i])/seconds*10) / 10 }
-	h.ring[h.n%historyPoints] = HistoryPoint{Milliseconds(at), rate(0), rate(1), rate(2)}
+	h.ring[h.n%historyPoints] = HistoryPoint{reply.Milliseconds(at), rate(0), rate(1), rate(2)}
 	h.n++
 	h.at, h.last = at, now
 }
@@ -61,16 +63,16 @@ func (h *history) take(at time.Duration, now [3]float64) {
 func (h *history) text() ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := History{Interval: Milliseconds(historyInterval), Points: []HistoryPoint{}}
+	all := History{Interval: reply.Milliseconds(historyInterval), Points: []HistoryPoint{}}
 	for i := max(0, h.n-historyPoints); i < h.n; i++ {
 		all.Points = append(all.Points, h.ring[i%historyPoints])
 	}
-	return encodeJSON(all)
+	return reply.EncodeJSON(all)
 }
 
 // answerHistory answers GET /api/history.
 func (s *Server) answerHistory(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, contentJSON, func() ([]byte, error) { return s.text("history", listShare, s.history.text) })
+	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) { return s.text("history", listShare, s.history.text) })
 }
 
 // keepHistory takes points until the server ends.

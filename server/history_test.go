@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/test/clocktest"
@@ -14,7 +16,7 @@ func (r *running) hour() History {
 	r.t.Helper()
 	a := r.get("/api/history")
 	require.Equal(r.t, 200, a.status, a.body)
-	require.Equal(r.t, contentJSON, a.header.Get("Content-Type"))
+	require.Equal(r.t, reply.ContentJSON, a.header.Get("Content-Type"))
 	var h History
 	require.NoError(r.t, json.Unmarshal([]byte(a.body), &h), a.body)
 	return h
@@ -24,7 +26,7 @@ func (r *running) hour() History {
 func TestHistory(t *testing.T) {
 	clk := clocktest.New(time.Now())
 	r := startEmpty(t, func(c *Config) { c.Clock = clk })
-	require.Equal(t, History{Interval: Milliseconds(historyInterval), Points: []HistoryPoint{}}, r.hour(), "while it starts")
+	require.Equal(t, History{Interval: reply.Milliseconds(historyInterval), Points: []HistoryPoint{}}, r.hour(), "while it starts")
 	r.SetBackend(r.newBackend())
 	take := func() {
 		clk.Advance(historyInterval)
@@ -35,7 +37,7 @@ func TestHistory(t *testing.T) {
 	r.get(segmentPrefix + "nothing")
 	clk.Step(-time.Hour)
 	take()
-	first := HistoryPoint{Uptime: Milliseconds(historyInterval), Snowflake: 50, Segment: 2.5, Errors: 0.1}
+	first := HistoryPoint{Uptime: reply.Milliseconds(historyInterval), Snowflake: 50, Segment: 2.5, Errors: 0.1}
 	require.Equal(t, []HistoryPoint{first}, r.hour().Points)
 	r.takeHistory()
 	require.Len(t, r.hour().Points, 1, "no time has passed")
@@ -48,7 +50,7 @@ func TestHistory(t *testing.T) {
 	take()
 	points = r.hour().Points
 	require.Len(t, points, historyPoints)
-	require.Equal(t, HistoryPoint{Uptime: Milliseconds(2 * historyInterval)}, points[0], "the oldest has made room")
-	require.Equal(t, Milliseconds((historyPoints+1)*historyInterval), points[historyPoints-1].Uptime)
+	require.Equal(t, HistoryPoint{Uptime: reply.Milliseconds(2 * historyInterval)}, points[0], "the oldest has made room")
+	require.Equal(t, reply.Milliseconds((historyPoints+1)*historyInterval), points[historyPoints-1].Uptime)
 	require.Less(t, len(r.get("/api/history").body), 64<<10)
 }

@@ -3,30 +3,21 @@ package server
 import (
 	"bytes"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 )
 
-var (
-	headerCacheControl = []byte(fasthttp.HeaderCacheControl) //nolint:gochecknoglobals // never written to
-	valueNoStore       = []byte("no-store")                  //nolint:gochecknoglobals // never written to
-)
-
-const (
-	contentText = "text/plain; charset=utf-8"
-	contentJSON = "application/json"
-	contentHTML = "text/html; charset=utf-8"
-
-	allowIDs = "GET, HEAD, OPTIONS, POST"
-)
+const allowIDs = "GET, HEAD, OPTIONS, POST"
 
 // handle answers every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	defer s.recovered(ctx)
+	defer s.Recovered(ctx)
 	clientOf(ctx).Turn()
-	if s.draining.Load() {
+	if s.Draining() {
 		ctx.SetConnectionClose()
 	}
 	target := ctx.Request.Header.RequestURI()
@@ -44,7 +35,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if err := s.serveIDs(ctx, m, rest); err != nil {
-		s.fail(ctx, err)
+		s.Fail(ctx, err)
 	}
 }
 
@@ -76,7 +67,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 		return err
 	}
 	if m == snowflakeMode && len(key) > maxSnowflakeKey {
-		return errBadKey
+		return reply.ErrBadKey
 	}
 	settings := s.live.Load()
 	var by *caller
@@ -93,7 +84,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if err != nil {
 		return err
 	}
-	asJSON := accepts(&ctx.Request.Header, typeJSON)
+	asJSON := reply.Accepts(&ctx.Request.Header, reply.TypeJSON)
 	if !get && ctx.IsHead() {
 		return s.headIDs(ctx, b, m, key, asJSON)
 	}
@@ -114,9 +105,9 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	// The content type is fasthttp's default, contentText, but where JSON is asked for: a
 	// number is that as it stands, and what clients of the Java Leaf read.
 	if asJSON {
-		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.Header.SetContentType(reply.ContentJSON)
 	}
-	ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
+	reply.Uncached(&ctx.Response)
 	// In the conn's memory: fasthttp copies from it before it reads the next request.
 	ctx.Response.SetBodyRaw(snowflake.AppendDecimal(c.digits[:0], id))
 	s.metrics.latency.one(ctx, c, m, mono)
@@ -128,7 +119,7 @@ func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, rest []byte) error {
 	if s.refuseMalformed(ctx) {
 		return nil
 	}
-	if _, _, err := splitKey(rest); err == errNotFound { //nolint:errorlint // splitKey returns it as it is
+	if _, _, err := splitKey(rest); err == reply.ErrNotFound { //nolint:errorlint // splitKey returns it as it is
 		return err
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, allowIDs)
@@ -136,15 +127,7 @@ func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, rest []byte) error {
 		ctx.SetStatusCode(fasthttp.StatusNoContent)
 		return nil
 	}
-	return errMethodNotAllowed
-}
-
-// notStarted is the answer while there is no backend.
-func (s *Server) notStarted() error {
-	if s.draining.Load() {
-		return errDraining
-	}
-	return errStarting
+	return reply.ErrMethodNotAllowed
 }
 
 // headIDs answers HEAD with the headers of a GET; it uses no ID.
@@ -155,17 +138,11 @@ func (s *Server) headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byt
 		}
 	}
 	if asJSON {
-		noStore(&ctx.Response, contentJSON)
+		reply.NoStore(&ctx.Response, reply.ContentJSON)
 	} else {
-		noStore(&ctx.Response, contentText)
+		reply.NoStore(&ctx.Response, reply.ContentText)
 	}
 	return nil
-}
-
-// noStore sets the content type, and forbids to cache the response.
-func noStore(r *fasthttp.Response, contentType string) {
-	r.Header.SetContentType(contentType)
-	r.Header.SetCanonical(headerCacheControl, valueNoStore)
 }
 
 // serveBatch answers with n IDs.
@@ -176,9 +153,9 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, a asked) error {
 		return err
 	}
 	if a.form == formJSON || a.form == formRangesJSON {
-		noStore(&ctx.Response, contentJSON)
+		reply.NoStore(&ctx.Response, reply.ContentJSON)
 	} else {
-		noStore(&ctx.Response, contentText)
+		reply.NoStore(&ctx.Response, reply.ContentText)
 	}
 	if a.n == 1 {
 		s.metrics.latency.one(ctx, a.c, a.mode, clock.MonoOf(ctx.Time()))

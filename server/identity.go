@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
@@ -37,9 +39,9 @@ type WorkerInfo struct {
 	Life     int64  `json:"life,omitempty"`     // Owner's number, above those of the lives before it
 	// Timestamp is the clock last reported, ms, and Age how long ago that was when the entry was
 	// read; below 0 where its clock is ahead.
-	Timestamp clock.Millis  `json:"timestamp"`
-	Age       *Milliseconds `json:"age_ms,omitempty"`
-	Ceiling   clock.Millis  `json:"ceiling"` // ms; IDs may have been issued below it
+	Timestamp clock.Millis        `json:"timestamp"`
+	Age       *reply.Milliseconds `json:"age_ms,omitempty"`
+	Ceiling   clock.Millis        `json:"ceiling"` // ms; IDs may have been issued below it
 	// Floor and Limit bound the times, in ms, that the instance may issue; a Java Leaf's
 	// entry has none.
 	Floor clock.Millis `json:"floor,omitempty"`
@@ -49,9 +51,9 @@ type WorkerInfo struct {
 	FreeFrom *clock.Millis `json:"free_from,omitempty"`
 	// Offset is how far the clock of a live daemon is ahead of the reader's, with the round trip of
 	// asking, or the reason why that isn't known; none of the three where it wasn't asked.
-	Offset      *Milliseconds `json:"offset_ms,omitempty"`
-	RTT         *Milliseconds `json:"rtt_ms,omitempty"`
-	OffsetError string        `json:"offset_error,omitempty"`
+	Offset      *reply.Milliseconds `json:"offset_ms,omitempty"`
+	RTT         *reply.Milliseconds `json:"rtt_ms,omitempty"`
+	OffsetError string              `json:"offset_error,omitempty"`
 
 	Cluster string       `json:"cluster,omitempty"` // UUID of the ZooKeeper root's cluster; of this daemon only
 	Layout  string       `json:"layout,omitempty"`  // of this daemon only, as all that follow
@@ -84,7 +86,7 @@ func InfoOf(e worker.Entry, now clock.Millis) WorkerInfo {
 		w.FreeFrom = &from
 	}
 	if e.Timestamp > 0 {
-		age := Milliseconds(now.Sub(e.Timestamp))
+		age := reply.Milliseconds(now.Sub(e.Timestamp))
 		w.Age = &age
 	}
 	return w
@@ -99,7 +101,7 @@ func (w *WorkerInfo) SetOffset(s clock.Sample) {
 		w.OffsetError = shorten(s.Err.Error())
 		return
 	}
-	w.Offset, w.RTT = new(Milliseconds(s.Offset)), new(Milliseconds(s.RTT))
+	w.Offset, w.RTT = new(reply.Milliseconds(s.Offset)), new(reply.Milliseconds(s.RTT))
 }
 
 // SampleOf is s as one of node's clock: a sample that another daemon gave at its address is none.
@@ -134,9 +136,9 @@ func (s *Server) worker(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if b.Worker == nil {
-		return errModeDisabled
+		return reply.ErrModeDisabled
 	}
-	return writeJSON(ctx, http.StatusOK, b.Worker())
+	return reply.WriteJSON(ctx, http.StatusOK, b.Worker())
 }
 
 // workers answers GET /api/workers: a page of them, by ID, after the ID ?after.
@@ -148,7 +150,7 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	after := int64(-1)
 	if p.after != "" {
 		if after, err = strconv.ParseInt(p.after, 10, 64); err != nil {
-			return errBadRequest.with("after is a worker ID")
+			return reply.ErrBadRequest.With("after is a worker ID")
 		}
 	}
 	b, err := s.ready()
@@ -164,7 +166,7 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	case b.Worker != nil:
 		seen.value = []WorkerInfo{b.Worker()}
 	}
-	return s.listOf(ctx, contentJSON, jsonOf(func() any {
+	return s.listOf(ctx, reply.ContentJSON, jsonOf(func() any {
 		page := p.ofWorkers(seen.value, after)
 		page.AsOf = seen.asOf
 		return page

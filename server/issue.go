@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/resp"
 	"github.com/leafd/leafd/snowflake"
@@ -18,13 +20,13 @@ import (
 func (s *Server) source(m mode) (*Backend, error) {
 	b := s.backend.Load()
 	if b == nil {
-		return nil, s.notStarted()
+		return nil, s.NotStarted()
 	}
 	switch {
 	case m == snowflakeMode && b.Refused != nil:
 		return nil, b.Refused
 	case m == snowflakeMode && b.Snowflake == nil, m == segmentMode && b.Segments == nil:
-		return nil, errModeDisabled
+		return nil, reply.ErrModeDisabled
 	}
 	return b, nil
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/valyala/fasthttp"
@@ -59,11 +61,11 @@ func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() 
 	if !clientOf(ctx).Take(turns, s.addressOf(ctx), 1, adminTimeout, s.ending) {
 		select {
 		case <-s.ending:
-			return errDraining
+			return reply.ErrDraining
 		default:
 		}
 		s.overload.shed[shedLists].Inc()
-		return errOverloaded.with("too many ask for lists at once")
+		return reply.ErrOverloaded.With("too many ask for lists at once")
 	}
 	began := time.Now()
 	defer func() {
@@ -91,7 +93,7 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func(
 		if err != nil {
 			return err
 		}
-		noStore(&ctx.Response, contentType)
+		reply.NoStore(&ctx.Response, contentType)
 		ctx.Response.SetBodyRaw(text)
 		return nil
 	})
@@ -101,7 +103,7 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func(
 // together do, which doesn't rest.
 func (s *Server) answerReady(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
 	clientOf(ctx).NextTurn()
-	noStore(&ctx.Response, contentType)
+	reply.NoStore(&ctx.Response, contentType)
 	ctx.Response.SetBodyRaw(text)
 	return nil
 }
@@ -116,13 +118,13 @@ func (s *Server) listOf(ctx *fasthttp.RequestCtx, contentType string, build func
 
 // jsonOf returns what build returns as JSON.
 func jsonOf(build func() any) func() ([]byte, error) {
-	return func() ([]byte, error) { return encodeJSON(build()) }
+	return func() ([]byte, error) { return reply.EncodeJSON(build()) }
 }
 
 // answer answers with text, which may be large.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
 	ctx.SetStatusCode(http.StatusOK)
-	noStore(&ctx.Response, contentType)
+	reply.NoStore(&ctx.Response, contentType)
 	if len(text) <= inlineBytes {
 		ctx.Response.SetBodyRaw(text)
 		return nil
@@ -139,7 +141,7 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byt
 func (s *Server) hold(c *client, of fair.Address, kind, size int) error {
 	if !c.Hold(s.overload.unread[kind], of, size) {
 		s.overload.shed[shedUnread].Inc()
-		return errOverloaded.with("answers that are not read yet take all that they may")
+		return reply.ErrOverloaded.With("answers that are not read yet take all that they may")
 	}
 	return nil
 }
@@ -169,13 +171,13 @@ func pageOf(ctx *fasthttp.RequestCtx) (page, error) {
 	if given := ctx.QueryArgs().PeekMulti("limit"); len(given) > 0 {
 		n, ok := parseCount(given[0], pageRows)
 		if len(given) > 1 || !ok {
-			return p, errBadRequest.with("limit is given once, as a number from 1 to %d", pageRows)
+			return p, reply.ErrBadRequest.With("limit is given once, as a number from 1 to %d", pageRows)
 		}
 		p.limit = n
 	}
 	given := ctx.QueryArgs().PeekMulti("after")
 	if len(given) > 1 {
-		return p, errBadRequest.with("after is given once")
+		return p, reply.ErrBadRequest.With("after is given once")
 	}
 	if len(given) == 1 {
 		p.after = string(given[0])

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/stretchr/testify/require"
@@ -49,7 +51,7 @@ func TestTurnsRest(t *testing.T) {
 	turns := r.overload.lists[conn.Public].own
 	began := time.Now()
 	for range 3 {
-		require.NoError(t, r.list(newRequest(newConn(t), "/db", ""), contentHTML, func() ([]byte, error) {
+		require.NoError(t, r.list(newRequest(newConn(t), "/db", ""), reply.ContentHTML, func() ([]byte, error) {
 			time.Sleep(20 * time.Millisecond)
 			return nil, nil
 		}))
@@ -176,13 +178,13 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	lists := r.overload.unread[conn.Public]
 	text := []byte(strings.Repeat("x", inlineBytes+1))
 	require.True(t, busy.Hold(lists, busy.Origin(), maxUnreadLists))
-	require.Equal(t, errOverloaded.code, answerTo(r.answer(newRequest(newConn(t), "/db", ""), contentText, text)).code)
-	require.NoError(t, r.answer(newRequest(newConn(t), "/db", ""), contentText, text[1:]), "small")
+	require.Equal(t, reply.ErrOverloaded.Code, reply.To(r.answer(newRequest(newConn(t), "/db", ""), reply.ContentText, text)).Code)
+	require.NoError(t, r.answer(newRequest(newConn(t), "/db", ""), reply.ContentText, text[1:]), "small")
 	require.Equal(t, http.StatusOK, r.get("/metrics").status)
 	require.NotEmpty(t, r.get("/metrics").body)
 	busy.LetGo(lists)
 	ctx := newRequest(newConn(t), "/db", "")
-	require.NoError(t, r.answer(ctx, contentText, text))
+	require.NoError(t, r.answer(ctx, reply.ContentText, text))
 	require.EqualValues(t, len(text), lists.Held())
 	require.Equal(t, string(text), string(ctx.Response.Body()))
 	ctx.Response.Reset()

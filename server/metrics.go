@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -17,11 +16,8 @@ import (
 // metrics has the server's metrics. Label values are resolved in advance, so that no
 // request looks one up.
 type metrics struct {
-	latency      *latency                      // of HTTP
-	redisLatency *latency                      // of the Redis protocol
-	errors       map[string]prometheus.Counter // of HTTP, by code; immutable
-	redisErrors  map[string]prometheus.Counter // of the Redis protocol, by code in capitals; immutable
-	panics       prometheus.Counter
+	latency      *latency // of HTTP
+	redisLatency *latency // of the Redis protocol
 
 	gather prometheus.Gatherer
 }
@@ -31,26 +27,8 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 		latency: newLatency("leafd_http_request_duration_seconds",
 			"Requests for IDs, from when each was read until its response was written, without those with a bad key or count, and those beyond a limit."),
 		redisLatency: newLatency("leafd_redis_request_duration_seconds", "The same of commands of the Redis protocol."),
-		errors:       make(map[string]prometheus.Counter), redisErrors: make(map[string]prometheus.Counter), gather: reg,
+		gather:       reg,
 	}
-	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "leafd_http_errors_total",
-		Help: "Error responses, by the code in their body.",
-	}, []string{"code"})
-	redisFailed := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "leafd_redis_errors_total",
-		Help: "Errors answered in the Redis protocol, by code in small letters; err: unknown or malformed commands.",
-	}, []string{"code"})
-	for _, e := range answers {
-		m.errors[e.code] = failed.WithLabelValues(e.code)
-	}
-	for _, code := range redisCodes() {
-		m.redisErrors[code] = redisFailed.WithLabelValues(strings.ToLower(code))
-	}
-	m.panics = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "leafd_http_panics_total",
-		Help: "Handlers that panicked; anything but 0 is a bug.",
-	})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "leafd_build_info",
 		Help:        "1, with the build in its labels.",
@@ -62,7 +40,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 			Name: "leafd_ids_issued_total", Help: "IDs put into responses.", ConstLabels: prometheus.Labels{"mode": modeNames[of]},
 		}, func() float64 { return float64(m.issued(of)) })
 	}
-	for _, c := range []prometheus.Collector{m.latency, m.redisLatency, issued(snowflakeMode), issued(segmentMode), failed, redisFailed, m.panics, build} {
+	for _, c := range []prometheus.Collector{m.latency, m.redisLatency, issued(snowflakeMode), issued(segmentMode), build} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	_ "embed"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 )
 
@@ -19,11 +21,11 @@ var (
 
 // openapiOf returns the OpenAPI document of a daemon.
 func openapiOf(version string) []byte {
-	return bytes.Replace(openapiFile, []byte(`"version": "unreleased"`), []byte(`"version": `+quoteJSON(version)), 1)
+	return bytes.Replace(openapiFile, []byte(`"version": "unreleased"`), []byte(`"version": `+reply.QuoteJSON(version)), 1)
 }
 
 // serveOpenAPI answers GET /openapi.json. Like health it is for every Host: it tells nothing
 // of this daemon but its version.
 func (s *Server) serveOpenAPI(ctx *fasthttp.RequestCtx) error {
-	return s.answerReady(ctx, contentJSON, s.openapi)
+	return s.answerReady(ctx, reply.ContentJSON, s.openapi)
 }

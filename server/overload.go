@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -167,7 +169,7 @@ func (o *overload) charge(c *client, by *caller, m mode, key []byte, n int, now 
 		return nil
 	}
 	if n > limit.Burst() {
-		return errBadCount.with("n is at most %d: the rate limit never gives more at once", limit.Burst())
+		return reply.ErrBadCount.With("n is at most %d: the rate limit never gives more at once", limit.Burst())
 	}
 	var account [len(fair.Address{}) + 1 + segment.MaxTagBytes]byte
 	address := by.on(c)
@@ -180,8 +182,8 @@ func (o *overload) charge(c *client, by *caller, m mode, key []byte, n int, now 
 		return nil
 	}
 	o.limited[m].Inc()
-	e := *errRateLimited
-	e.retryAfter = int((wait + time.Second - 1) / time.Second)
+	e := *reply.ErrRateLimited
+	e.RetryAfter = int((wait + time.Second - 1) / time.Second)
 	return &e
 }
 
@@ -215,7 +217,7 @@ func (s *Server) enter(c *client, by *caller, b *Backend, m mode, key []byte, n 
 			return t, err
 		}
 		o.shed[reason].Inc()
-		return t, errOverloaded.with("too many requests wait already: no turn within %s", most)
+		return t, reply.ErrOverloaded.With("too many requests wait already: no turn within %s", most)
 	}
 	return t, nil
 }

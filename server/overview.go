@@ -1,11 +1,9 @@
 package server
 
 import (
-	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
@@ -22,20 +20,20 @@ const (
 // Overview is the answer of GET /api/overview: what the dashboard shows.
 // docs/DASHBOARD.md describes it for other programs.
 type Overview struct {
-	Time     clock.Millis    `json:"time"`      // ms; this daemon's clock
-	Uptime   Milliseconds    `json:"uptime_ms"` // of the process, on a clock that never steps
-	Node     string          `json:"node,omitempty"`
-	Version  string          `json:"version,omitempty"`
-	Secure   bool            `json:"secure"` // the public listener speaks TLS
-	Ready    Readiness       `json:"ready"`
-	Worker   *WorkerInfo     `json:"worker,omitempty"` // nil while it has no worker ID
-	Guards   *Guards         `json:"guards,omitempty"` // nil as Worker
-	Clock    *OverviewClock  `json:"clock,omitempty"`  // nil for a daemon alone
-	Workers  WorkersView     `json:"workers"`
-	Segments *SegmentsView   `json:"segments,omitempty"` // nil where they are switched off
-	Events   []OverviewEvent `json:"events"`             // the newest first, overviewEvents at most
+	Time     clock.Millis       `json:"time"`      // ms; this daemon's clock
+	Uptime   reply.Milliseconds `json:"uptime_ms"` // of the process, on a clock that never steps
+	Node     string             `json:"node,omitempty"`
+	Version  string             `json:"version,omitempty"`
+	Secure   bool               `json:"secure"` // the public listener speaks TLS
+	Ready    Readiness          `json:"ready"`
+	Worker   *WorkerInfo        `json:"worker,omitempty"` // nil while it has no worker ID
+	Guards   *Guards            `json:"guards,omitempty"` // nil as Worker
+	Clock    *OverviewClock     `json:"clock,omitempty"`  // nil for a daemon alone
+	Workers  WorkersView        `json:"workers"`
+	Segments *SegmentsView      `json:"segments,omitempty"` // nil where they are switched off
+	Events   []OverviewEvent    `json:"events"`             // the newest first, overviewEvents at most
 	// Issued counts the IDs put into responses by this process, by mode.
-	Issued map[string]wide `json:"issued"`
+	Issued map[string]reply.Wide `json:"issued"`
 	// Errors counts its error responses, by code, without zeros.
 	Errors      map[string]uint64 `json:"errors"`
 	Connections int               `json:"connections"`
@@ -48,22 +46,22 @@ type Guards struct {
 	Ceiling clock.Millis `json:"ceiling"`
 	// CeilingDistance is how far the ceiling is ahead of the clock; at 0 or less, IDs
 	// wait for the next report or are refused.
-	CeilingDistance Milliseconds `json:"ceiling_distance_ms"`
-	CeilingLead     Milliseconds `json:"ceiling_lead_ms"` // the distance right after a report
+	CeilingDistance reply.Milliseconds `json:"ceiling_distance_ms"`
+	CeilingLead     reply.Milliseconds `json:"ceiling_lead_ms"` // the distance right after a report
 	// ReportAge is how long ago the clock was last recorded in the local file.
-	ReportAge      Milliseconds `json:"report_age_ms"`
-	ReportInterval Milliseconds `json:"report_interval_ms"`
+	ReportAge      reply.Milliseconds `json:"report_age_ms"`
+	ReportInterval reply.Milliseconds `json:"report_interval_ms"`
 	// Registry is standalone, or the state of the session with ZooKeeper:
 	// connecting, connected, disconnected, expired, auth_failed or closed.
 	Registry       string `json:"registry"`
 	RegistryServer string `json:"registry_server,omitempty"` // host:port in use, or tried last
 	// RegistryFor is how long Registry has had this value.
-	RegistryFor Milliseconds `json:"registry_for_ms"`
+	RegistryFor reply.Milliseconds `json:"registry_for_ms"`
 	// RegistryFailing tells that the last report to the registry failed. IDs are still
 	// issued without it, for RegistryLease.
-	RegistryFailing bool          `json:"registry_failing"`
-	RegistryAge     *Milliseconds `json:"registry_age_ms,omitempty"` // since the last report that succeeded
-	RegistryLease   *Milliseconds `json:"registry_lease_ms,omitempty"`
+	RegistryFailing bool                `json:"registry_failing"`
+	RegistryAge     *reply.Milliseconds `json:"registry_age_ms,omitempty"` // since the last report that succeeded
+	RegistryLease   *reply.Milliseconds `json:"registry_lease_ms,omitempty"`
 }
 
 // OverviewEvent is something that was over when it was told.
@@ -79,23 +77,23 @@ type OverviewEvent struct {
 type OverviewClock struct {
 	// Verdict is unchecked, alone (no peer to ask), silent (no peer answered), or a
 	// clock.Vote. With disagree this daemon is not ready.
-	Verdict   string        `json:"verdict"`
-	Estimate  *Milliseconds `json:"estimate_ms,omitempty"` // nil when no peer answered
-	Threshold Milliseconds  `json:"threshold_ms"`
-	Asked     int           `json:"asked"`
-	Answered  int           `json:"answered"`
-	Checked   clock.Millis  `json:"checked,omitempty"` // ms; when they were asked; 0: not yet
-	Peers     []PeerClock   `json:"peers"`
-	LeftOut   int           `json:"left_out"` // peers beyond overviewPeers
+	Verdict   string              `json:"verdict"`
+	Estimate  *reply.Milliseconds `json:"estimate_ms,omitempty"` // nil when no peer answered
+	Threshold reply.Milliseconds  `json:"threshold_ms"`
+	Asked     int                 `json:"asked"`
+	Answered  int                 `json:"answered"`
+	Checked   clock.Millis        `json:"checked,omitempty"` // ms; when they were asked; 0: not yet
+	Peers     []PeerClock         `json:"peers"`
+	LeftOut   int                 `json:"left_out"` // peers beyond overviewPeers
 }
 
 // PeerClock is the answer of one peer: Offset and RTT, or Error.
 type PeerClock struct {
-	Address string        `json:"address"`
-	Node    string        `json:"node,omitempty"`
-	Offset  *Milliseconds `json:"offset_ms,omitempty"` // how far its clock is ahead of ours
-	RTT     *Milliseconds `json:"rtt_ms,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	Address string              `json:"address"`
+	Node    string              `json:"node,omitempty"`
+	Offset  *reply.Milliseconds `json:"offset_ms,omitempty"` // how far its clock is ahead of ours
+	RTT     *reply.Milliseconds `json:"rtt_ms,omitempty"`
+	Error   string              `json:"error,omitempty"`
 }
 
 // WorkersView has the workers as they were when the registry was last read. A daemon without a
@@ -126,7 +124,7 @@ type SegmentsView struct {
 func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	part := ctx.QueryArgs().Peek("tag")
 	if len(part) == 0 {
-		return s.common(ctx, contentJSON, func() ([]byte, error) {
+		return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
 			v, err := s.views.get(s.buildOverview)
 			if err != nil {
 				return nil, err
@@ -138,7 +136,7 @@ func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	like := string(part)
-	return s.list(ctx, contentJSON, func() ([]byte, error) {
+	return s.list(ctx, reply.ContentJSON, func() ([]byte, error) {
 		v, err := s.views.get(s.buildOverview)
 		if err != nil {
 			return nil, err
@@ -147,7 +145,7 @@ func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 		if b, err := s.segmentBackend(); err == nil {
 			view.Segments = pickTags(b.Segments.Used, like)
 		}
-		return encodeJSON(view)
+		return reply.EncodeJSON(view)
 	})
 }
 
@@ -164,7 +162,7 @@ func (s *Server) buildOverview() (*builtOverview, error) {
 		v.Segments = pickTags(b.Segments.Used, "")
 	}
 	var err error
-	v.text, err = encodeJSON(v.Overview)
+	v.text, err = reply.EncodeJSON(v.Overview)
 	return v, err
 }
 
@@ -172,7 +170,7 @@ func (s *Server) buildOverview() (*builtOverview, error) {
 func (s *Server) collectOverview() Overview {
 	b := s.backend.Load()
 	v := Overview{
-		Time: s.now(), Uptime: Milliseconds(s.cfg.Clock.Mono() - s.born),
+		Time: s.now(), Uptime: reply.Milliseconds(s.cfg.Clock.Mono() - s.born),
 		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Events: []OverviewEvent{},
 	}
 	v.Ready, _ = s.readiness()
@@ -204,7 +202,7 @@ func (s *Server) collectOverview() Overview {
 
 func overviewClock(info ClockInfo) *OverviewClock {
 	c := &OverviewClock{
-		Verdict: string(clock.VoteOf(info.Samples, info.Threshold)), Threshold: Milliseconds(info.Threshold), Asked: info.Verdict.Asked, Answered: info.Verdict.Answered,
+		Verdict: string(clock.VoteOf(info.Samples, info.Threshold)), Threshold: reply.Milliseconds(info.Threshold), Asked: info.Verdict.Asked, Answered: info.Verdict.Answered,
 		Checked: info.Checked, Peers: []PeerClock{}, LeftOut: max(0, len(info.Samples)-overviewPeers),
 	}
 	switch {
@@ -216,7 +214,7 @@ func overviewClock(info ClockInfo) *OverviewClock {
 		c.Verdict = "silent"
 	}
 	if c.Answered > 0 {
-		c.Estimate = new(Milliseconds(info.Verdict.Offset))
+		c.Estimate = new(reply.Milliseconds(info.Verdict.Offset))
 	}
 	for i := range min(len(info.Samples), overviewPeers) {
 		c.Peers = append(c.Peers, PeerClockOf(info.Samples[i]))
@@ -230,32 +228,16 @@ func PeerClockOf(s clock.Sample) PeerClock {
 	if s.Err != nil {
 		p.Error = shorten(s.Err.Error())
 	} else {
-		p.Offset, p.RTT = new(Milliseconds(s.Offset)), new(Milliseconds(s.RTT))
+		p.Offset, p.RTT = new(reply.Milliseconds(s.Offset)), new(reply.Milliseconds(s.RTT))
 	}
 	return p
 }
 
 // countInto sets what the server has counted since its start.
 func (s *Server) countInto(v *Overview) {
-	v.Issued, v.Errors = make(map[string]wide), make(map[string]uint64)
+	v.Issued, v.Errors = make(map[string]reply.Wide), s.Counts()
 	for _, m := range []mode{snowflakeMode, segmentMode} {
-		v.Issued[modeNames[m]] = wide(s.metrics.issued(m))
+		v.Issued[modeNames[m]] = reply.Wide(s.metrics.issued(m))
 	}
 	v.Connections = s.admission.Total()
-	for _, of := range []map[string]prometheus.Counter{s.metrics.errors, s.metrics.redisErrors} {
-		for code, counter := range of {
-			if n := counted(counter); n > 0 {
-				v.Errors[strings.ToLower(code)] += n
-			}
-		}
-	}
-}
-
-// counted returns the value of a counter.
-func counted(c prometheus.Counter) uint64 {
-	var m dto.Metric
-	if c.Write(&m) != nil {
-		return 0
-	}
-	return uint64(m.GetCounter().GetValue())
 }

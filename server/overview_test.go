@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -24,7 +26,7 @@ func (r *running) overview(query string) Overview {
 	r.t.Helper()
 	a := r.get("/api/overview" + query)
 	require.Equal(r.t, 200, a.status, a.body)
-	require.Equal(r.t, contentJSON, a.header.Get("Content-Type"))
+	require.Equal(r.t, reply.ContentJSON, a.header.Get("Content-Type"))
 	require.Equal(r.t, "no-store", a.header.Get("Cache-Control"))
 	var o Overview
 	require.NoError(r.t, json.Unmarshal([]byte(a.body), &o), a.body)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
@@ -71,7 +73,7 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 func writePage[T segment.Status | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, read func(part string) (shownPage[T], error)) error {
 	part := string(ctx.QueryArgs().Peek("tag"))
 	guardPage(ctx, pagePolicy)
-	return s.listOf(ctx, contentHTML, func() ([]byte, error) {
+	return s.listOf(ctx, reply.ContentHTML, func() ([]byte, error) {
 		p, err := read(part)
 		if err != nil {
 			return nil, err

@@ -1,36 +1,16 @@
 package server
 
 import (
-	"fmt"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leafd/leafd/server/reply"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
 )
-
-// Milliseconds is a duration that JSON shows in milliseconds, to the microsecond:
-// 0.412.
-type Milliseconds time.Duration
-
-// MarshalJSON implements json.Marshaler.
-func (m Milliseconds) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, time.Duration(m).Round(time.Microsecond).Seconds()*1e3, 'f', 3, 64), nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (m *Milliseconds) UnmarshalJSON(b []byte) error {
-	ms, err := strconv.ParseFloat(string(b), 64)
-	if err != nil {
-		return fmt.Errorf("%s is not a number of milliseconds", b)
-	}
-	*m = Milliseconds(math.Round(ms*1e3)) * Milliseconds(time.Microsecond)
-	return nil
-}
 
 // ClockInfo is what the peers said about this daemon's clock when they were last asked.
 // In the zero value they were not asked yet.
@@ -73,7 +53,7 @@ func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
 	}
 	// The time is read last: time spent after it would be an error of our offset.
 	a.Timestamp = s.now()
-	return writeJSON(ctx, http.StatusOK, a)
+	return reply.WriteJSON(ctx, http.StatusOK, a)
 }
 
 // shorten keeps the beginning of a text: a peer's error is one line of a list.

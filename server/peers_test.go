@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -29,7 +31,7 @@ func TestWorkerEndpoints(t *testing.T) {
 	require.JSONEq(t, `{"workers":[`+w+`]}`, workers())
 
 	b := r.newBackend()
-	offset := Milliseconds(-1500 * time.Microsecond)
+	offset := reply.Milliseconds(-1500 * time.Microsecond)
 	b.Workers = func(ctx context.Context) ([]WorkerInfo, error) {
 		if _, bounded := ctx.Deadline(); !bounded {
 			return nil, errors.New("a registry that hangs must not hold a request for ever")
@@ -106,7 +108,7 @@ func TestOffsetOfAWorker(t *testing.T) {
 		w := WorkerInfo{Node: "a"}
 		w.SetOffset(tc.sample)
 		require.Equal(t, tc.why, w.OffsetError, name)
-		require.Equal(t, tc.why == "", w.Offset != nil && *w.Offset == Milliseconds(time.Second) && *w.RTT == Milliseconds(time.Millisecond), name)
+		require.Equal(t, tc.why == "", w.Offset != nil && *w.Offset == reply.Milliseconds(time.Second) && *w.RTT == reply.Milliseconds(time.Millisecond), name)
 	}
 }
 
@@ -211,14 +213,14 @@ func TestMilliseconds(t *testing.T) {
 		{"behind", -7 * time.Second, "-7000.000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b, err := json.Marshal(Milliseconds(test.d))
+			b, err := json.Marshal(reply.Milliseconds(test.d))
 			require.NoError(t, err)
 			require.Equal(t, test.want, string(b))
-			var back Milliseconds
+			var back reply.Milliseconds
 			require.NoError(t, json.Unmarshal(b, &back))
 			require.Equal(t, test.d.Round(time.Microsecond), time.Duration(back))
 		})
 	}
-	var m Milliseconds
+	var m reply.Milliseconds
 	require.ErrorContains(t, json.Unmarshal([]byte(`"1"`), &m), "milliseconds")
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"strconv"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/pprofhandler"
@@ -17,7 +19,7 @@ func (s *Server) pprofRoutes(r *router.Router) {
 	r.GET("/debug/pprof/{profile}", s.wrap(func(ctx *fasthttp.RequestCtx) error {
 		settings := s.live.Load()
 		if !settings.callers.adminOn {
-			return errNotFound
+			return reply.ErrNotFound
 		}
 		if err := s.authorize(ctx, settings); err != nil {
 			return err
@@ -26,7 +28,7 @@ func (s *Server) pprofRoutes(r *router.Router) {
 			return err
 		}
 		pprofhandler.PprofHandler(ctx)
-		ctx.Response.Header.SetCanonical(headerCacheControl, valueNoStore)
+		reply.Uncached(&ctx.Response)
 		return nil
 	}, "seconds", "debug", "gc"))
 }
@@ -36,7 +38,7 @@ func boundProfile(ctx *fasthttp.RequestCtx) error {
 	args := ctx.QueryArgs()
 	if given := args.PeekMulti("seconds"); len(given) > 0 {
 		if _, ok := parseCount(given[0], maxProfileSeconds); len(given) > 1 || !ok {
-			return errBadRequest.with("seconds is given once, as a number from 1 to %d", maxProfileSeconds)
+			return reply.ErrBadRequest.With("seconds is given once, as a number from 1 to %d", maxProfileSeconds)
 		}
 	} else if ctx.UserValue("profile") == "profile" { // its own default is longer
 		args.Set("seconds", strconv.Itoa(maxProfileSeconds))

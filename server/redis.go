@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,11 +10,10 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/server/conn"
 
@@ -87,10 +85,8 @@ func (r *redisClient) serve() {
 	defer c.Close() //nolint:errcheck // nothing is to be done about it
 	defer func() {
 		if v := recover(); v != nil {
-			s.metrics.panics.Inc()
-			s.cfg.Log.Error().Str("panic", fmt.Sprint(v)).Str("protocol", "redis").Bytes("stack", debug.Stack()).Msg("a handler panicked; please report it")
-			s.metrics.redisErrors[errInternal.redis()].Inc()
-			_, _ = c.Write(resp.AppendError(nil, errInternal.redis(), errInternal.message)) // the client may be gone
+			s.RedisPanicked(v)
+			_, _ = c.Write(resp.AppendError(nil, reply.ErrInternal.Redis(), reply.ErrInternal.Message)) // the client may be gone
 		}
 		r.Release()
 	}()
@@ -102,8 +98,8 @@ func (r *redisClient) serve() {
 // refuseRedisGuest answers a connection beyond the limit: a client
 // of the Redis protocol reads what it didn't ask for.
 func (s *Server) refuseRedisGuest(nc net.Conn) {
-	s.metrics.redisErrors[errOverloaded.redis()].Inc()
-	if _, err := nc.Write(resp.AppendError(nil, errOverloaded.redis(), "too many connections are open already")); err == nil {
+	s.RedisFailed(reply.ErrOverloaded.Redis())
+	if _, err := nc.Write(resp.AppendError(nil, reply.ErrOverloaded.Redis(), "too many connections are open already")); err == nil {
 		conn.Drain(nc)
 	}
 }
@@ -180,7 +176,7 @@ func (r *redisClient) Write(p []byte) (int, error) {
 		r.stripe.served[m][1].batch.Add(int64(r.pending[m].ids))
 		r.pending[m] = redisCount{}
 	}
-	r.last = r.s.draining.Load()
+	r.last = r.s.Draining()
 	return r.c.Write(p)
 }
 
@@ -209,7 +205,7 @@ func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []by
 	most := r.s.live.Load().most(m, f.ranges())
 	n, ok := parseCount(count, most)
 	if !ok {
-		return nil, false, errBadCount.with("count is a number from 1 to %d", most)
+		return nil, false, reply.ErrBadCount.With("count is a number from 1 to %d", most)
 	}
 	b, _, err := r.admit(m, key, n)
 	if err != nil {
@@ -237,7 +233,7 @@ func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []by
 // admit is what is looked at before n IDs are asked for.
 func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) {
 	if checkKey(key) != nil || m == snowflakeMode && len(key) > maxSnowflakeKey {
-		return nil, nil, errBadRawKey
+		return nil, nil, reply.ErrBadRawKey
 	}
 	settings := r.s.live.Load()
 	by := r.by(settings)
@@ -287,7 +283,7 @@ func (r *redisClient) Authorize(user, password []byte) (ok, open bool) {
 	}
 	c := settings.callers.of(password)
 	if c == nil || user != nil && string(user) != "default" && string(user) != c.name {
-		conn.From(r.s.sampled.Warn().Str("audit", "refused"), r.c.Conn).Msg("refused: wrong password in the Redis protocol")
+		conn.From(r.s.Sampled.Warn().Str("audit", "refused"), r.c.Conn).Msg("refused: wrong password in the Redis protocol")
 		return false, false
 	}
 	r.token, r.caller, r.under = sha256.Sum256(password), c, settings
@@ -308,21 +304,21 @@ func (r *redisClient) by(settings *live) *caller {
 
 // Answer implements resp.Source.
 func (r *redisClient) Answer(err error) (code, message string) {
-	e := r.s.answerNow(err)
-	if e.status == http.StatusInternalServerError {
-		r.s.sampled.Error().Err(err).Str("protocol", "redis").Msg("request failed")
+	e := r.s.Now(err)
+	if e.Status == http.StatusInternalServerError {
+		r.s.Sampled.Error().Err(err).Str("protocol", "redis").Msg("request failed")
 	}
-	if e.retryAfter > 0 {
-		return e.redis(), fmt.Sprintf("%s (try again in %d s)", e.message, e.retryAfter)
+	if e.RetryAfter > 0 {
+		return e.Redis(), fmt.Sprintf("%s (try again in %d s)", e.Message, e.RetryAfter)
 	}
-	if e == errNoToken {
-		return e.redis(), "Authentication required."
+	if e == reply.ErrNoToken {
+		return e.Redis(), "Authentication required."
 	}
-	return e.redis(), e.message
+	return e.Redis(), e.Message
 }
 
 // Refused implements resp.Source.
-func (r *redisClient) Refused(code string) { r.s.metrics.redisErrors[code].Inc() }
+func (r *redisClient) Refused(code string) { r.s.RedisFailed(code) }
 
 // Info implements resp.Source. What only operators see of HTTP's metrics they alone see here.
 func (r *redisClient) Info() []byte {
@@ -340,7 +336,7 @@ func (s *Server) info(whole bool) (b []byte) {
 	if failed == nil {
 		b = append(b, "ready:1\r\n"...)
 	} else {
-		b = fmt.Appendf(b, "ready:0\r\nnot_ready:%s %s\r\n", failed.redis(), failed.message)
+		b = fmt.Appendf(b, "ready:0\r\nnot_ready:%s %s\r\n", failed.Redis(), failed.Message)
 	}
 	b = fmt.Appendf(b, "\r\n# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n", s.admission.Open(conn.Redis), s.cfg.MaxConns)
 	b = fmt.Appendf(b, "\r\n# Persistence\r\nloading:%d\r\n", index(s.backend.Load() == nil)) // clients wait while it is 1
@@ -349,29 +345,8 @@ func (s *Server) info(whole bool) (b []byte) {
 		return b
 	}
 	b = fmt.Appendf(b, "\r\n# Stats\r\nsnowflake_ids_issued:%d\r\nsegment_ids_issued:%d\r\n\r\n# Errorstats\r\n", s.metrics.issued(snowflakeMode), s.metrics.issued(segmentMode))
-	for _, code := range redisCodes() {
-		if n := counted(s.metrics.redisErrors[code]); n > 0 {
-			b = fmt.Appendf(b, "errorstat_%s:count=%d\r\n", code, n)
-		}
+	for code, n := range s.RedisCounts {
+		b = fmt.Appendf(b, "errorstat_%s:count=%d\r\n", code, n)
 	}
 	return b
-}
-
-// redis returns the code as errors of the Redis protocol begin: in capitals, but where Redis has
-// a word of its own.
-func (e *apiError) redis() string {
-	if e.made != nil {
-		return e.made.redis
-	}
-	return cmp.Or(e.word, strings.ToUpper(e.code))
-}
-
-// redisCodes returns what errors of the Redis protocol begin with, in order.
-func redisCodes() []string {
-	codes := []string{"ERR", "NOPROTO", "WRONGPASS"} // of package resp
-	for _, e := range answers {
-		codes = append(codes, e.redis())
-	}
-	slices.Sort(codes)
-	return slices.Compact(codes)
 }

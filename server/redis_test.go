@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/stretchr/testify/require"
@@ -101,7 +103,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	send(t, c, commands("INFO\r\n"))
 	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
 	starting := &fakeSnowflake{}
-	starting.fail(ErrStarting)
+	starting.fail(reply.ErrStarting)
 	r.SetBackend(&Backend{Snowflake: starting})
 	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("LEAF.SNOWFLAKE x"))
 	require.Regexp(t, "^-LOADING ", c.ask("LEAF.RANGE snowflake x 5"))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/fasthttp/router"
@@ -24,7 +26,7 @@ func (s *Server) routes(surface conn.Surface) *router.Router {
 		r.HEAD(path, s.wrap(h, params...)) // fasthttp omits the body
 	}
 	get := func(path string, h handler, params ...string) { open(path, s.named(h), params...) }
-	missing := func(ctx *fasthttp.RequestCtx) { s.fail(ctx, errNotFound) }
+	missing := func(ctx *fasthttp.RequestCtx) { s.Fail(ctx, reply.ErrNotFound) }
 	operators := surface == conn.Admin || !s.cfg.AdminApart // whether it has what only operators need
 	// show is get for what operators look at: with a surface of their own clients read neither lists
 	// nor pages.
@@ -88,16 +90,16 @@ func (s *Server) routes(surface conn.Surface) *router.Router {
 		}
 		missing(ctx)
 	}
-	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) { s.fail(ctx, errMethodNotAllowed) }
+	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) { s.Fail(ctx, reply.ErrMethodNotAllowed) }
 	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(http.StatusNoContent) }
 	return r
 }
 
 // wrap returns h for requests that have no query parameters but these.
 func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
-	refusal := errBadQuery.with("this path has no query parameters")
+	refusal := reply.ErrBadQuery.With("this path has no query parameters")
 	if len(params) > 0 {
-		refusal = errBadQuery.with("the query parameters of this path are %s alone", strings.Join(params, " and "))
+		refusal = reply.ErrBadQuery.With("the query parameters of this path are %s alone", strings.Join(params, " and "))
 	}
 	return func(ctx *fasthttp.RequestCtx) {
 		err := error(nil)
@@ -112,7 +114,7 @@ func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
 			err = h(ctx)
 		}
 		if err != nil {
-			s.fail(ctx, err)
+			s.Fail(ctx, err)
 		}
 	}
 }
@@ -122,14 +124,14 @@ func (s *Server) ready() (*Backend, error) {
 	if b := s.backend.Load(); b != nil {
 		return b, nil
 	}
-	return nil, s.notStarted()
+	return nil, s.NotStarted()
 }
 
 // pathKey returns the decoded {key} of the path; errBadKey.
 func pathKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 	raw, ok := ctx.UserValue("key").(string)
 	if !ok {
-		return nil, errBadKey
+		return nil, reply.ErrBadKey
 	}
 	return decodeKey([]byte(raw))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,7 +85,7 @@ func TestDecode(t *testing.T) {
 }
 
 func quote(id int64) string {
-	b, _ := wide(id).MarshalJSON()
+	b, _ := reply.Wide(id).MarshalJSON()
 	return string(b)
 }
 

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
@@ -80,7 +82,7 @@ func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return s.listOf(ctx, contentJSON, jsonOf(func() any {
+	return s.listOf(ctx, reply.ContentJSON, jsonOf(func() any {
 		list, more := b.Segments.Page(p.after, "", p.limit)
 		answer := segmentPage{Segments: list}
 		if more > 0 {
@@ -94,7 +96,7 @@ func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 func (s *Server) segmentBackend() (*Backend, error) {
 	b, err := s.ready()
 	if err == nil && b.Segments == nil {
-		err = errModeDisabled
+		err = reply.ErrModeDisabled
 	}
 	return b, err
 }

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/server/conn"
 
@@ -139,6 +140,7 @@ type Backend struct {
 
 // Server is leafd's HTTP server.
 type Server struct {
+	*reply.Answers
 	cfg  Config                  // immutable
 	base context.Context         // Config.Base, until giveUp
 	slow fasthttp.RequestHandler // the router of the public surface
@@ -154,17 +156,14 @@ type Server struct {
 	others    latest[heard]          // the peers
 	texts     sync.Map               // *shared[[]byte] by the name of an answer, of which there are few
 	dashboard *dashboard
-	openapi   []byte         // immutable; the answer of GET /openapi.json
-	sampled   zerolog.Logger // for lines that every request could cause
-	refused   zerolog.Logger // for those of refused requests with a trace: they leave the others room
-	batches   sync.Pool      // *batch
-	batchIDs  sync.Pool      // *batchIDs
+	openapi   []byte    // immutable; the answer of GET /openapi.json
+	batches   sync.Pool // *batch
+	batchIDs  sync.Pool // *batchIDs
 
-	giveUp   context.CancelFunc
-	live     atomic.Pointer[live]
-	backend  atomic.Pointer[Backend]
-	owner    atomic.Pointer[string] // nil: not known yet
-	draining atomic.Bool
+	giveUp  context.CancelFunc
+	live    atomic.Pointer[live]
+	backend atomic.Pointer[Backend]
+	owner   atomic.Pointer[string] // nil: not known yet
 
 	mu      sync.Mutex
 	fronts  []front        // mu protects; one for each Serve
@@ -190,6 +189,10 @@ func New(cfg Config) (*Server, error) {
 }
 
 func build(cfg Config) (*Server, error) {
+	a, err := reply.New(cfg.Registry, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
 	m, err := newMetrics(cfg.Registry, cfg.Version)
 	if err != nil {
 		return nil, err
@@ -198,8 +201,7 @@ func build(cfg Config) (*Server, error) {
 		cfg:     cfg,
 		base:    cfg.Base,
 		metrics: m,
-		sampled: conn.Sampled(cfg.Log),
-		refused: conn.Sampled(cfg.Log),
+		Answers: a,
 		openapi: openapiOf(cfg.Version),
 		ending:  make(chan struct{}),
 		born:    cfg.Clock.Mono(),
@@ -231,7 +233,7 @@ func build(cfg Config) (*Server, error) {
 func (s *Server) newHTTP(handle fasthttp.RequestHandler, changes bool) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:            handle,
-		ErrorHandler:       s.broken,
+		ErrorHandler:       s.Broken,
 		HeaderReceived:     s.headerReceived(changes),
 		Logger:             debugLog{s.cfg.Log},
 		MaxRequestBodySize: smallBody,
@@ -279,22 +281,6 @@ func (s *Server) SetBackend(b *Backend) {
 // SetOwner names the life of this daemon in GET /api/clock, also while it has no worker ID.
 func (s *Server) SetOwner(owner string) { s.owner.Store(&owner) }
 
-// Drain makes GET /readyz answer 503 draining and closes each connection after
-// its next response. IDs are still served.
-func (s *Server) Drain() { s.draining.Store(true) }
-
-// recovered turns a panic of a handler into 500 internal.
-func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
-	v := recover()
-	if v == nil {
-		return
-	}
-	s.metrics.panics.Inc()
-	traced(s.cfg.Log.Error(), ctx).Str("panic", fmt.Sprint(v)).Bytes("path", ctx.Path()).Bytes("stack", debug.Stack()).Msg("a handler panicked; please report it")
-	ctx.SetConnectionClose()
-	s.respond(ctx, errInternal)
-}
-
 // debugLog receives fasthttp's messages about clients' mistakes.
 type debugLog struct{ log zerolog.Logger }
 
@@ -303,12 +289,12 @@ func (d debugLog) Printf(format string, args ...any) { d.log.Debug().Msgf("http:
 
 // handleGuest answers the request of a guest.
 func (s *Server) handleGuest(ctx *fasthttp.RequestCtx) {
-	defer s.recovered(ctx)
+	defer s.Recovered(ctx)
 	ctx.SetConnectionClose()
 	switch string(ctx.Path()) {
 	case "/healthz", "/readyz":
 		s.slow(ctx)
 	default:
-		s.respond(ctx, errOverloaded.with("too many connections are open already"))
+		s.Respond(ctx, reply.ErrOverloaded.With("too many connections are open already"))
 	}
 }

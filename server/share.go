@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/leafd/leafd/clock"
 )
 
@@ -52,7 +54,7 @@ func (s *shared[T]) get(read func() (T, error)) (T, error) {
 		<-r.done
 		return r.value, r.err
 	}
-	r = &outcome[T]{done: make(chan struct{}), err: errInternal} // of a read that panics
+	r = &outcome[T]{done: make(chan struct{}), err: reply.ErrInternal} // of a read that panics
 	s.last = r
 	s.mu.Unlock()
 	began := time.Now()
@@ -115,7 +117,7 @@ func (l *latest[T]) read(s *Server, from func() (T, error)) (*asRead[T], error) 
 			r.took = r.at - began
 		} else {
 			*r = *l.seen()
-			r.failing = answerTo(err).code
+			r.failing = reply.To(err).Code
 		}
 		l.last.Store(r)
 		return r, err

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
@@ -115,7 +117,7 @@ func TestSharedReadingThatPanics(t *testing.T) {
 	waits := make(chan error)
 	go func() { _, err := s.get(nil); waits <- err }()
 	close(release)
-	require.ErrorIs(t, <-waits, errInternal)
+	require.ErrorIs(t, <-waits, reply.ErrInternal)
 }
 
 // slowTable counts how often it is read, and keeps all that read it at once waiting.

@@ -6,6 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
@@ -86,7 +88,7 @@ func splitKey(rest []byte) (key, query []byte, err error) {
 		return splitUnusual(rest)
 	}
 	if len(key) == 0 || len(key) > segment.MaxTagChars {
-		return nil, nil, errBadKey
+		return nil, nil, reply.ErrBadKey
 	}
 	return key, query, nil
 }
@@ -98,7 +100,7 @@ func splitUnusual(rest []byte) (key, query []byte, err error) {
 	raw, query, _ := bytes.Cut(rest, []byte{'?'})
 	raw = bytes.Trim(raw, "/")
 	if bytes.IndexByte(raw, '/') >= 0 {
-		return nil, nil, errNotFound
+		return nil, nil, reply.ErrNotFound
 	}
 	key, err = decodeKey(raw)
 	return key, query, err
@@ -108,11 +110,11 @@ func splitUnusual(rest []byte) (key, query []byte, err error) {
 // errBadKey.
 func decodeKey(raw []byte) ([]byte, error) {
 	if len(raw) > 3*segment.MaxTagBytes {
-		return nil, errBadKey
+		return nil, reply.ErrBadKey
 	}
 	text, err := url.PathUnescape(string(raw))
 	if err != nil {
-		return nil, errBadKey
+		return nil, reply.ErrBadKey
 	}
 	key := []byte(text)
 	if err := checkKey(key); err != nil {
@@ -124,7 +126,7 @@ func decodeKey(raw []byte) ([]byte, error) {
 // checkKey returns errBadKey for an invalid key.
 func checkKey(key []byte) error {
 	if len(key) == 0 || len(key) > segment.MaxTagBytes {
-		return errBadKey
+		return reply.ErrBadKey
 	}
 	plain := 0
 	for plain < len(key) && plainByte[key[plain]] {
@@ -134,10 +136,10 @@ func checkKey(key []byte) error {
 		return nil // as nearly every key is
 	}
 	if !utf8.Valid(key) || utf8.RuneCount(key) > segment.MaxTagChars {
-		return errBadKey
+		return reply.ErrBadKey
 	}
 	if bytes.IndexFunc(key, unicode.IsControl) >= 0 {
-		return errBadKey
+		return reply.ErrBadKey
 	}
 	return nil
 }
@@ -168,14 +170,14 @@ func (l *live) parseQuery(m mode, query []byte) (n int, ranges bool, err error) 
 	case counts+forms == 0:
 		return 0, false, nil
 	case unknown:
-		return 0, false, errBadQuery
+		return 0, false, reply.ErrBadQuery
 	case forms > 1, forms == 1 && string(as) != "ranges":
-		return 0, false, errBadAs
+		return 0, false, reply.ErrBadAs
 	}
 	most := l.most(m, forms == 1)
 	n, ok := parseCount(count, most)
 	if counts != 1 || !ok {
-		return 0, false, errBadCount.with("n is given once, as a number from 1 to %d", most)
+		return 0, false, reply.ErrBadCount.With("n is given once, as a number from 1 to %d", most)
 	}
 	return n, forms == 1, nil
 }

@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
@@ -37,9 +39,9 @@ func FuzzPath(f *testing.F) {
 		valid := uerr == nil && decoded != "" && len(decoded) <= segment.MaxTagBytes && utf8.RuneCountInString(decoded) <= segment.MaxTagChars && utf8.ValidString(decoded) && strings.IndexFunc(decoded, unicode.IsControl) < 0
 		switch {
 		case strings.Contains(raw, "/"):
-			require.Equal(t, error(errNotFound), err)
+			require.Equal(t, error(reply.ErrNotFound), err)
 		case !valid:
-			require.Equal(t, error(errBadKey), err)
+			require.Equal(t, error(reply.ErrBadKey), err)
 		default:
 			require.NoError(t, err)
 			require.Equal(t, decoded, string(key))
@@ -89,9 +91,9 @@ func requireQuery(t *testing.T, query []byte, args *fasthttp.Args, settings *liv
 			require.Zero(t, n)
 			require.False(t, ranges)
 		case len(as)+len(counts) < args.Len():
-			require.Equal(t, error(errBadQuery), err)
+			require.Equal(t, error(reply.ErrBadQuery), err)
 		case len(as) > 1, len(as) == 1 && string(as[0]) != "ranges":
-			require.Equal(t, error(errBadAs), err)
+			require.Equal(t, error(reply.ErrBadAs), err)
 		case !ok:
 			require.ErrorContains(t, err, "bad_count: n is given once, as a number from 1 to "+strconv.Itoa(most))
 		default:
@@ -133,50 +135,4 @@ func TestMatchIDs(t *testing.T) {
 		require.Equal(t, test.want, m, test.target)
 		require.Equal(t, test.rest, string(rest))
 	}
-}
-
-func TestWantsJSON(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		accept []string
-		want   bool
-	}{
-		{"none", nil, false},
-		{"empty", []string{""}, false},
-		{"anything", []string{"*/*"}, false},
-		{"any application", []string{"application/*"}, false},
-		{"JSON", []string{"application/json"}, true},
-		{"case", []string{"Application/JSON"}, true},
-		{"parameter", []string{"application/json; charset=utf-8"}, true},
-		{"axios", []string{"application/json, text/plain, */*"}, true},
-		{"JSON or anything", []string{"application/json,*/*"}, true},
-		{"text first, the same weight", []string{"text/plain, application/json"}, true},
-		{"a quality", []string{"text/plain, application/json ; v=1 ; Q=0.3"}, true},
-		{"another type", []string{"application/jsonp, text/html"}, false},
-		{"two lines", []string{"*/*;q=0.1", "application/json"}, true},
-		{"empty items", []string{",, application/json,"}, true},
-		{"browser", []string{"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			var h fasthttp.RequestHeader
-			for _, a := range test.accept {
-				h.Add("Accept", a)
-			}
-			require.Equal(t, test.want, accepts(&h, typeJSON))
-		})
-	}
-}
-
-// FuzzAccept: a type that is accepted is named.
-func FuzzAccept(f *testing.F) {
-	for _, s := range []string{"", "*/*", "application/json;q=0.2, */*", ",application/json"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		var h fasthttp.RequestHeader
-		h.Set("Accept", s)
-		if accepts(&h, typeJSON) {
-			require.Contains(t, strings.ToLower(s), "application/json")
-		}
-	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
@@ -76,7 +77,7 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 			continue
 		}
 		require.Equal(t, list.AsOf.Sub(w.Timestamp), time.Duration(*w.Age))
-		require.GreaterOrEqual(t, *w.Age, server.Milliseconds(0))
+		require.GreaterOrEqual(t, *w.Age, reply.Milliseconds(0))
 		if w.State != server.WorkerForeign {
 			require.Equal(t, w.Timestamp.Add(6*time.Second), w.Ceiling)
 		}

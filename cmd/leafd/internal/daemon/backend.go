@@ -3,6 +3,7 @@ package daemon
 import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // serveBackend gives the server the parts that are ready by now. l is nil before the
@@ -20,7 +21,7 @@ func (d *daemon) serveBackend(l *life) {
 			b.Snowflake = l.ids
 		}
 	case d.cfg.Snowflake.On:
-		b.Refused = server.ErrStarting
+		b.Refused = reply.ErrStarting
 	}
 	if segments := d.segments.Load(); segments != nil {
 		b.Segments, b.Admin = server.FromService(segments), d.table

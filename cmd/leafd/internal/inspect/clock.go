@@ -10,6 +10,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -31,16 +32,16 @@ type CheckedPeer struct {
 
 // ClockCheck is this machine's clock beside the peers' and the local record, as a start compares them.
 type ClockCheck struct {
-	Verdict   string               `json:"verdict"`             // one of those below
-	Offset    *server.Milliseconds `json:"offset_ms,omitempty"` // nil without an answer
-	Threshold server.Milliseconds  `json:"threshold_ms"`
-	Estimator clock.Estimator      `json:"estimator"`
-	Asked     int                  `json:"asked"`
-	Answered  int                  `json:"answered"`
-	Peers     []CheckedPeer        `json:"peers"`
-	Said      string               `json:"-"` // by the peers, in words
-	Warning   string               `json:"-"` // what could not be compared, or decided; "" where all was
-	Refusal   error                `json:"-"` // of a start; nil where a daemon would start
+	Verdict   string              `json:"verdict"`             // one of those below
+	Offset    *reply.Milliseconds `json:"offset_ms,omitempty"` // nil without an answer
+	Threshold reply.Milliseconds  `json:"threshold_ms"`
+	Estimator clock.Estimator     `json:"estimator"`
+	Asked     int                 `json:"asked"`
+	Answered  int                 `json:"answered"`
+	Peers     []CheckedPeer       `json:"peers"`
+	Said      string              `json:"-"` // by the peers, in words
+	Warning   string              `json:"-"` // what could not be compared, or decided; "" where all was
+	Refusal   error               `json:"-"` // of a start; nil where a daemon would start
 }
 
 // The verdicts on a clock, for programs.
@@ -93,7 +94,7 @@ func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.R
 func JudgeClock(panel clock.Panel, samples []clock.Sample, record worker.Record, now clock.Millis) *ClockCheck {
 	v, said := panel.Judge(samples)
 	c := &ClockCheck{
-		Threshold: server.Milliseconds(panel.Threshold), Estimator: panel.Estimator, Asked: v.Asked, Answered: v.Answered, Peers: []CheckedPeer{}, Said: said,
+		Threshold: reply.Milliseconds(panel.Threshold), Estimator: panel.Estimator, Asked: v.Asked, Answered: v.Answered, Peers: []CheckedPeer{}, Said: said,
 	}
 	var why []string
 	if v.Refuses(panel.Threshold, record.Cluster != "") {
@@ -106,7 +107,7 @@ func JudgeClock(panel clock.Panel, samples []clock.Sample, record worker.Record,
 		c.Refusal = fmt.Errorf("%w: %s", worker.ErrClockRefused, strings.Join(why, "; and "))
 	}
 	if v.Answered > 0 {
-		c.Offset = new(server.Milliseconds(v.Offset))
+		c.Offset = new(reply.Milliseconds(v.Offset))
 	}
 	switch c.Verdict = Unknown; {
 	case v.Asked == 0:

@@ -1,4 +1,4 @@
-package server
+package reply
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ func traceOf(ctx *fasthttp.RequestCtx) (trace, span []byte) {
 	return m[1], m[2]
 }
 
-// traced adds trace and span of the request to a line.
-func traced(e *zerolog.Event, ctx *fasthttp.RequestCtx) *zerolog.Event {
+// Traced adds trace and span of the request to a line.
+func Traced(e *zerolog.Event, ctx *fasthttp.RequestCtx) *zerolog.Event {
 	if trace, span := traceOf(ctx); trace != nil {
 		e = e.Bytes("trace_id", trace).Bytes("span_id", span)
 	}
