@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/valyala/fasthttp"
@@ -25,13 +27,9 @@ const (
 )
 
 // admin runs h only for the bearer of a token for that.
-func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handler {
+func (s *viewServer) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handler {
 	return func(ctx *fasthttp.RequestCtx) error {
-		settings := s.live.Load()
-		if !settings.callers.adminOn {
-			return reply.ErrAdminOff
-		}
-		if err := s.authorize(ctx, settings); err != nil {
+		if err := s.authorize(ctx, reply.ErrAdminOff); err != nil {
 			return err
 		}
 		b, err := s.ready()
@@ -49,22 +47,17 @@ func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handl
 const callerKey = "caller"
 
 // authorize returns nil for a request with the token of a caller that may do what admins may; else
-// errUnauthorized.
-func (s *Server) authorize(ctx *fasthttp.RequestCtx, settings *live) error {
-	c := settings.callers.adminOf(&ctx.Request.Header)
-	if c == nil {
+// reply.ErrUnauthorized, or off where no caller may.
+func (s *viewServer) authorize(ctx *fasthttp.RequestCtx, off error) error {
+	name, on := s.ids.AdminOf(&ctx.Request.Header)
+	if !on {
+		return off
+	}
+	if name == "" {
 		s.auditRefused(ctx, "refused: wrong or no admin token")
 		return reply.ErrUnauthorized
 	}
-	ctx.SetUserValue(callerKey, c.name)
-	return nil
-}
-
-// adminOf returns the caller that has a request's token, where that may change tags; else nil.
-func (a *callers) adminOf(h *fasthttp.RequestHeader) *caller {
-	if c := a.bearer(h.PeekCanonical(headerAuthorization)); c != nil && c.admin {
-		return c
-	}
+	ctx.SetUserValue(callerKey, name)
 	return nil
 }
 
@@ -77,12 +70,12 @@ type newTag struct {
 }
 
 // createTag answers POST /api/segments.
-func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+func (s *viewServer) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	var t newTag
 	if err := reply.ReadJSON(ctx, &t); err != nil {
 		return err
 	}
-	if err := checkKey([]byte(t.Tag)); err != nil {
+	if err := ids.CheckKey([]byte(t.Tag)); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(t.Tag, segment.Hidden) {
@@ -98,7 +91,7 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	if err := checkDescription(&row.Description); err != nil {
 		return err
 	}
-	below, cancel := context.WithTimeout(s.base, adminTimeout)
+	below, cancel := context.WithTimeout(s.cfg.Base, adminTimeout)
 	defer cancel()
 	row, err := b.Admin.Create(below, row, (*int64)(t.MaxID))
 	if low := (*segment.MaxIDError)(nil); errors.As(err, &low) {
@@ -153,7 +146,7 @@ type tagChange struct {
 }
 
 // updateTag answers PATCH /api/segments/{key}.
-func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+func (s *viewServer) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := pathKey(ctx)
 	if err != nil {
 		return err
@@ -171,7 +164,7 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	if err := checkDescription(change.Description); err != nil {
 		return err
 	}
-	below, cancel := context.WithTimeout(s.base, adminTimeout)
+	below, cancel := context.WithTimeout(s.cfg.Base, adminTimeout)
 	defer cancel()
 	c := segment.Change{Step: (*int64)(change.Step), Description: change.Description}
 	before, err := b.Admin.Update(below, string(key), c)
@@ -185,12 +178,12 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 }
 
 // deleteTag answers DELETE /api/segments/{key}.
-func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+func (s *viewServer) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := pathKey(ctx)
 	if err != nil {
 		return err
 	}
-	below, cancel := context.WithTimeout(s.base, adminTimeout)
+	below, cancel := context.WithTimeout(s.cfg.Base, adminTimeout)
 	defer cancel()
 	before, err := b.Admin.Delete(below, string(key))
 	if errors.Is(err, segment.ErrGuardAway) {
@@ -216,7 +209,7 @@ func checkDescription(d *string) error {
 
 // storeError returns the answer to a failed read or change of the table. An error that
 // translations doesn't have comes from the driver: it is logged, and never shown.
-func (s *Server) storeError(ctx *fasthttp.RequestCtx, err error) error {
+func (s *viewServer) storeError(ctx *fasthttp.RequestCtx, err error) error {
 	if e := reply.To(err); e != reply.ErrInternal && e != reply.ErrOverloaded {
 		return e
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,14 +35,20 @@ func (r *running) dialFrom(address string) net.Conn {
 	return c
 }
 
-// measured returns the value of a counter without labels.
-func (r *running) measured(name string) int {
+// measured returns the value of a counter or gauge, with these values of its labels.
+func (r *running) measured(name string, labels ...string) int {
 	r.t.Helper()
 	families, err := r.cfg.Registry.Gather()
 	require.NoError(r.t, err)
 	for _, f := range families {
-		if f.GetName() == name {
-			return int(f.GetMetric()[0].GetCounter().GetValue())
+		for _, m := range f.GetMetric() {
+			var values []string
+			for _, l := range m.GetLabel() {
+				values = append(values, l.GetValue())
+			}
+			if f.GetName() == name && slices.Equal(values, labels) {
+				return int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
+			}
 		}
 	}
 	require.FailNow(r.t, "no such metric", name)
@@ -138,7 +145,6 @@ func TestUnreadAnswersMakeRoom(t *testing.T) {
 	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000; c.Memory = 128 << 20 }) // 16 MiB of answers
 	slow := r.dialFrom("127.0.0.2")
 	send(t, slow, "GET "+snowflakePrefix+"x?n=1000000 HTTP/1.1\r\nHost: x\r\n\r\n")
-	unread := r.overload.unread[unreadBatches]
 	_, err := slow.Read(make([]byte, 1)) // it is being written
 	require.NoError(t, err)
 	again := r.dialFrom("127.0.0.2")
@@ -149,7 +155,9 @@ func TestUnreadAnswersMakeRoom(t *testing.T) {
 		require.NoError(t, err)
 		return readAnswer(t, resp).status == http.StatusOK
 	}, time.Minute, time.Millisecond)
-	require.Eventually(t, func() bool { return r.measured("leafd_http_connections_displaced_total") == 1 && unread.Held() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return r.measured("leafd_http_connections_displaced_total") == 1 && r.measured("leafd_http_unread_bytes", "batches") == 0
+	}, time.Minute, time.Millisecond)
 	_, err = io.Copy(io.Discard, slow)
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was closed")
 }

@@ -57,7 +57,7 @@ func newContract() *contract {
 	for path, item := range paths {
 		c.paths[path], _ = item.(jsonObject)
 		segment := "[^/]+"
-		if m, _ := matchIDs([]byte(path)); m != noMode {
+		if strings.HasPrefix(path, snowflakePrefix) || strings.HasPrefix(path, segmentPrefix) {
 			segment = "[^/]*" // no key is a bad one
 		}
 		c.match[path] = regexp.MustCompile("^" + pathParam.ReplaceAllString(path, segment) + "/?$")

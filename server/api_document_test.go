@@ -102,7 +102,7 @@ func TestEachRouteIsAnOperation(t *testing.T) {
 	require.NoError(t, err)
 	routed := []string{"GET " + snowflakePrefix + "{key}", "POST " + snowflakePrefix + "{key}", "GET " + segmentPrefix + "{key}", "POST " + segmentPrefix + "{key}"}
 	for surface := range conn.Surface(conn.Surfaces) {
-		for method, paths := range s.routes(surface).List() {
+		for method, paths := range s.views.Routes(surface).List() {
 			for _, path := range paths {
 				if method != "HEAD" {
 					routed = append(routed, method+" "+path)
@@ -176,7 +176,7 @@ func statusOf(t testing.TB) map[string]int {
 // openapiDocument makes the document of operations.
 func openapiDocument(t testing.TB) any {
 	status := statusOf(t)
-	d := documenter{t: t, comments: commentsOf(t, ".", "../segment"), schemas: jsonObject{}, status: status}
+	d := documenter{t: t, comments: commentsOf(t, ".", "ids", "../segment"), schemas: jsonObject{}, status: status}
 	var codes []any
 	for _, a := range advice {
 		for code := range strings.FieldsSeq(a.codes) {

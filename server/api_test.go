@@ -1,6 +1,9 @@
 package server
 
-import "github.com/leafd/leafd/server/reply"
+import (
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
+)
 
 // operation is one request that leafd answers. The OpenAPI document, the tables of
 // docs/API.md and the list of GET / are made from operations; each answer of the tests is
@@ -112,7 +115,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
-		ok: replyOf(200, "its parts", reply.ContentJSON, Decoded{}, jsonObject{
+		ok: replyOf(200, "its parts", reply.ContentJSON, ids.Decoded{}, jsonObject{
 			"id": "1209416549790674986", "timestamp": 1577182350000, "time": "2019-12-24T10:12:30.000Z", "worker": 7, "sequence": 42, "layout": "41+10+12",
 		}),
 		codes: "bad_id mode_disabled" + starts,
@@ -122,7 +125,7 @@ var operations = []operation{
 		more:   "What is no ID of the layout gets 200 with `errorMsg`.",
 		params: []param{{"snowflakeId", "the ID", anyText}},
 		ok: replyOf(200, "its parts", reply.ContentJSON, jsonObject{"oneOf": []any{
-			decodedAsJava{}, jsonObject{"type": "object", "required": []any{"errorMsg"}, "properties": jsonObject{"errorMsg": anyText}},
+			ids.DecodedAsJava{}, jsonObject{"type": "object", "required": []any{"errorMsg"}, "properties": jsonObject{"errorMsg": anyText}},
 		}}, nil),
 		codes: "mode_disabled" + starts,
 	},

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/rs/zerolog"
@@ -138,7 +140,7 @@ func TestAuditNamesTheClient(t *testing.T) {
 	// A certificate is no token.
 	alice.do("PATCH", "/api/segments/order", `{"step":12}`).requireError(t, 401, "unauthorized")
 	require.Equal(t, "CN=alice", r.audited()[2]["certificate"])
-	r.SetLive(Live{})
+	r.SetLive(ids.Live{})
 	alice.do("PATCH", "/api/segments/order", `{"step":12}`, bearer).requireError(t, 401, "unauthorized")
 	require.Equal(t, int64(11), r.table.rows["order"].Step)
 }

@@ -132,9 +132,9 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 			return []OverviewEvent{{Time: clock.MillisOf(time.Now()), Code: "worker_id_lost", Message: "our worker ID is lost", Cause: hostile}}
 		}
 	})
-	r.born -= time.Hour
+	r.views.born -= time.Hour
 	for i := range historyPoints {
-		r.history.take(time.Duration(i+1)*historyInterval, [3]float64{float64(i) * 1000, 7, 0})
+		r.views.history.take(time.Duration(i+1)*historyInterval, [3]float64{float64(i) * 1000, 7, 0})
 	}
 	b := r.newBackend()
 	b.Clock = func() ClockInfo { return ClockInfo{} }

@@ -71,13 +71,13 @@ type PeerAnswer struct {
 }
 
 // summary answers GET /api/summary, also while the daemon starts.
-func (s *Server) summary(ctx *fasthttp.RequestCtx) error {
+func (s *viewServer) summary(ctx *fasthttp.RequestCtx) error {
 	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
 		return s.text("summary", listShare, func() ([]byte, error) { return reply.EncodeJSON(s.ownSummary()) })
 	})
 }
 
-func (s *Server) ownSummary() Summary {
+func (s *viewServer) ownSummary() Summary {
 	r, _ := s.readiness()
 	sum := Summary{Node: s.cfg.Node, Version: s.cfg.Version, Uptime: reply.Milliseconds(s.cfg.Clock.Mono() - s.born), Status: r.Status, Code: r.Code, Message: r.Message}
 	if i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return !c.Event }); i >= 0 && sum.Code == "" {
@@ -119,13 +119,13 @@ type heard struct {
 }
 
 // cluster answers GET /api/cluster.
-func (s *Server) cluster(ctx *fasthttp.RequestCtx) error {
+func (s *viewServer) cluster(ctx *fasthttp.RequestCtx) error {
 	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
 		return s.text("cluster", listShare, func() ([]byte, error) { return reply.EncodeJSON(s.clusterView()) })
 	})
 }
 
-func (s *Server) clusterView() Cluster {
+func (s *viewServer) clusterView() Cluster {
 	self := s.ownSummary()
 	self.Self = true
 	b := s.backend.Load()
@@ -144,8 +144,8 @@ func (s *Server) clusterView() Cluster {
 }
 
 // askPeers asks all live peers.
-func (s *Server) askPeers(b *Backend) (heard, error) {
-	ctx, cancel := context.WithTimeout(s.base, clusterTimeout)
+func (s *viewServer) askPeers(b *Backend) (heard, error) {
+	ctx, cancel := context.WithTimeout(s.cfg.Base, clusterTimeout)
 	defer cancel()
 	answers, leftOut, err := b.Ask(ctx, SummaryPath, SummaryBytes, overviewPeers)
 	h := heard{leftOut: leftOut}
@@ -156,7 +156,7 @@ func (s *Server) askPeers(b *Backend) (heard, error) {
 }
 
 // summaryOf is SummaryOf; a peer that gave no answer is named by its entry.
-func (s *Server) summaryOf(a PeerAnswer) Summary {
+func (s *viewServer) summaryOf(a PeerAnswer) Summary {
 	sum, seen := SummaryOf(a), s.members.seen().value
 	if i := slices.IndexFunc(seen, func(w WorkerInfo) bool { return w.Instance == a.Instance }); i >= 0 && sum.Status == NoAnswer {
 		sum.WorkerID, sum.Node = &seen[i].ID, seen[i].Node

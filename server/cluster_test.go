@@ -27,7 +27,7 @@ func (r *running) cluster() Cluster {
 func (r *running) awaitCluster(done func(Cluster) bool) Cluster {
 	r.t.Helper()
 	var v Cluster
-	require.Eventually(r.t, func() bool { r.forgetLists(); v = r.cluster(); return done(v) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(r.t, func() bool { r.views.forgetLists(); v = r.cluster(); return done(v) }, time.Minute, 10*time.Millisecond)
 	return v
 }
 
@@ -36,7 +36,7 @@ func TestSummary(t *testing.T) {
 	r := start(t, nil)
 	summary := func() (v Summary) {
 		t.Helper()
-		r.forgetLists()
+		r.views.forgetLists()
 		require.NoError(t, json.Unmarshal([]byte(r.get("/api/summary").body), &v))
 		return v
 	}
@@ -48,7 +48,7 @@ func TestSummary(t *testing.T) {
 	var ids float64
 	for i := range historyPoints + 10 {
 		ids += float64(i) * 10 // i IDs a second
-		r.history.take(time.Duration(i+1)*historyInterval, [3]float64{ids, 0, 0})
+		r.views.history.take(time.Duration(i+1)*historyInterval, [3]float64{ids, 0, 0})
 		if i == 13 {
 			v = summary()
 			require.Equal(t, []float64{4.5, 10.5}, v.Hour, "two whole minutes, and 20 s that are older")
@@ -83,7 +83,7 @@ func TestPeersAreNotTrusted(t *testing.T) {
 		}},
 		"numbers as texts": {PeerAnswer{Body: []byte(`{"status":"ready","snowflake":"5"}`)}, "no_answer", nil},
 	} {
-		s := r.summaryOf(tc.answer)
+		s := r.views.summaryOf(tc.answer)
 		require.Equal(t, tc.status, s.Status, name)
 		require.True(t, tc.check == nil || tc.check(s), "%s: %+v", name, s)
 	}
@@ -153,7 +153,7 @@ func TestClusterIsShared(t *testing.T) {
 		return ask(ctx, path, size, most)
 	}
 	r.SetBackend(b)
-	r.forgetLists()
+	r.views.forgetLists()
 	first := r.cluster()
 	require.Len(t, first.Daemons, 1, "nothing was heard yet")
 	require.Zero(t, first.AsOf)
@@ -168,13 +168,13 @@ func TestClusterIsShared(t *testing.T) {
 	}
 	require.Equal(t, []string{"no_answer ", "not_ready clock_offset", "degraded "}, says)
 	for range 50 {
-		r.forgetLists()
+		r.views.forgetLists()
 		r.cluster()
 	}
 	require.EqualValues(t, 1, asked.Load(), "once in 5 s, however many ask")
 
 	fails.Store(true)
-	r.others.forget()
+	r.views.others.forget()
 	v = r.awaitCluster(func(v Cluster) bool { return v.Stale })
 	require.Len(t, v.Daemons, 4, "as last heard")
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/stretchr/testify/require"
@@ -144,7 +146,7 @@ func (panicking) NextRange(context.Context, int) (first int64, n int, err error)
 
 func TestPanicIsAnswered(t *testing.T) {
 	r := start(t, nil)
-	r.SetBackend(&Backend{Snowflake: panicking{}, Worker: func() WorkerInfo { panic("boom") }})
+	r.SetBackend(&Backend{Backend: ids.Backend{Snowflake: panicking{}}, Worker: func() WorkerInfo { panic("boom") }})
 	for _, path := range []string{snowflakePrefix + "x", snowflakePrefix + "x?n=2", snowflakePrefix + "x?n=2&as=ranges", "/api/worker"} {
 		a := r.get(path)
 		a.requireError(t, 500, "internal")

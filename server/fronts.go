@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/server/conn"
@@ -40,17 +42,17 @@ func (s *Server) Serve(ln net.Listener, surface conn.Surface) error {
 	var serving conn.Serving
 	switch surface {
 	case conn.Public, conn.Admin:
-		handle := s.handle
+		handle := s.ids.Handle
 		if surface == conn.Admin {
 			handle = s.handleAdmin
 		}
-		guests := s.newHTTP(s.handleGuest, false)
-		f.serve, serving = s.newHTTP(handle, surface == conn.Admin || !s.cfg.AdminApart), conn.Serving{
-			State: newClient, Secure: reply.ErrTLSRequired.Whole(),
+		guests := s.ids.HTTP(s.handleGuest, false)
+		f.serve, serving = s.ids.HTTP(handle, surface == conn.Admin || !s.cfg.AdminApart), conn.Serving{
+			State: ids.NewClient, Secure: reply.ErrTLSRequired.Whole(),
 			Guest: func(nc net.Conn) { _ = guests.ServeConn(nc) },
 		} // a client's mistakes
 	case conn.Redis:
-		f.serve, serving = newRedisServer(s), conn.Serving{State: newClient, Guest: s.refuseRedisGuest, Secure: resp.AppendError(nil, reply.ErrTLSRequired.Redis(), "this port speaks TLS")}
+		f.serve, serving = ids.NewRedisServer(s.ids), conn.Serving{State: ids.NewClient, Guest: s.ids.RefuseRedisGuest, Secure: resp.AppendError(nil, reply.ErrTLSRequired.Redis(), "this port speaks TLS")}
 	default:
 		return errors.Join(fmt.Errorf("no such %s", surface), ln.Close())
 	}
@@ -64,7 +66,7 @@ func (s *Server) Serve(ln net.Listener, surface conn.Surface) error {
 	}
 	f.listen = s.admission.Listen(ln, surface, serving)
 	if s.fronts == nil {
-		s.keeping.Go(s.keepHistory)
+		s.views.Start()
 	}
 	s.fronts = append(s.fronts, f)
 	s.mu.Unlock()
@@ -87,7 +89,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.down {
 		s.down = true
-		close(s.ending)
+		s.views.Stop()
 	}
 	fronts := s.fronts
 	s.mu.Unlock()
@@ -108,7 +110,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	s.keeping.Wait()
+	s.views.Wait()
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("shutdown: %w", err)
 	}
@@ -117,11 +119,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // handleAdmin answers every request on the admin surface.
 func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
-	defer s.Recovered(ctx)
-	if s.Draining() {
+	defer s.answers.Recovered(ctx)
+	if s.answers.Draining() {
 		ctx.SetConnectionClose()
 	}
-	if !s.refuseMalformed(ctx) {
-		s.slowAdmin(ctx)
+	if !s.ids.RefuseMalformed(ctx) {
+		s.surfaces[conn.Admin](ctx)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leafd/leafd/server/ids"
 
 	"github.com/leafd/leafd/server/reply"
 
@@ -25,7 +26,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/snowflake"
 )
 
 // tape is a connection that delivers data in pieces, and keeps what it is given.
@@ -67,7 +67,7 @@ func (*once) Close() error                { return nil }
 // accepted returns nc as a listener of the public surface accepts it.
 func accepted(t testing.TB, a *conn.Admission, nc net.Conn) *conn.Conn {
 	t.Helper()
-	l := a.Listen(&once{nc: nc}, conn.Public, conn.Serving{State: newClient})
+	l := a.Listen(&once{nc: nc}, conn.Public, conn.Serving{State: ids.NewClient})
 	t.Cleanup(l.End)
 	c, err := l.Accept()
 	require.NoError(t, err)
@@ -125,9 +125,9 @@ func FuzzConnection(f *testing.F) {
 	}
 	r := quiet(f)
 	var methods []string
-	serving := r.newHTTP(func(ctx *fasthttp.RequestCtx) {
+	serving := r.ids.HTTP(func(ctx *fasthttp.RequestCtx) {
 		methods = append(methods, string(ctx.Method()))
-		r.handle(ctx)
+		r.ids.Handle(ctx)
 	}, true)
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
 		r.renew()
@@ -171,7 +171,7 @@ func FuzzConnection(f *testing.F) {
 		}
 		require.LessOrEqual(t, answers, len(methods)+1)
 		for _, row := range r.table.rows {
-			require.NoError(t, checkKey([]byte(row.Tag)))
+			require.NoError(t, ids.CheckKey([]byte(row.Tag)))
 			requireIssuable(t, row)
 		}
 	})
@@ -232,7 +232,7 @@ func FuzzTagBodies(f *testing.F) {
 			ctx.Request.Header.SetMethod(request.method)
 			ctx.Request.Header.Set("Authorization", "Bearer "+token)
 			ctx.Request.SetBodyRaw(body)
-			r.handle(ctx)
+			r.ids.Handle(ctx)
 			after, err := r.table.List()
 			require.NoError(t, err)
 			if status := ctx.Response.StatusCode(); status >= 400 {
@@ -257,7 +257,7 @@ func FuzzTagBodies(f *testing.F) {
 // requireSpelt compares a row that was made of body with another reading of it.
 func requireSpelt(t *testing.T, body []byte, row segment.Row) {
 	t.Helper()
-	require.NoError(t, checkKey([]byte(row.Tag)))
+	require.NoError(t, ids.CheckKey([]byte(row.Tag)))
 	requireIssuable(t, row)
 	var spelt map[string]any
 	dec := json.NewDecoder(bytes.NewReader(body))
@@ -294,34 +294,4 @@ func requireSpelt(t *testing.T, body []byte, row segment.Row) {
 	if description, given := spelt["description"].(string); given {
 		require.Equal(t, description, row.Description)
 	}
-}
-
-// FuzzDecodeID compares a decoded ID with arithmetic on its bits,
-// written out.
-func FuzzDecodeID(f *testing.F) {
-	for _, s := range []string{"0", "1", "-0", "-1", "+1", "007", "9223372036854775807", "9223372036854775808", "2124140238493188149", "1e3", "", " 1", "１", "0x10"} {
-		f.Add(s)
-	}
-	r := quiet(f)
-	r.renew()
-	f.Fuzz(func(t *testing.T, text string) {
-		d, layout, err := r.decoded(text)
-		n, isNumber := new(big.Int).SetString(text, 10)
-		isNumber = isNumber && strings.Trim(text, "0123456789") == ""
-		require.Equal(t, isNumber && n.IsInt64(), err == nil, "%q: %v", text, err)
-		if err != nil {
-			require.True(t, errors.Is(err, snowflake.ErrBadID) || reply.To(err).Code == "bad_id", err)
-			return
-		}
-		require.Equal(t, n.String(), strconv.FormatInt(int64(d.ID), 10))
-		bits := strings.Repeat("0", 63-len(n.Text(2))) + n.Text(2)
-		number := func(bits string) int64 {
-			n, ok := new(big.Int).SetString(bits, 2)
-			require.True(t, ok)
-			return n.Int64()
-		}
-		require.Equal(t, number(bits[:41]), int64(d.Timestamp-layout.Epoch))
-		require.Equal(t, number(bits[41:51]), d.Worker)
-		require.Equal(t, number(bits[51:]), d.Sequence)
-	})
 }

@@ -71,12 +71,12 @@ func (h *history) text() ([]byte, error) {
 }
 
 // answerHistory answers GET /api/history.
-func (s *Server) answerHistory(ctx *fasthttp.RequestCtx) error {
+func (s *viewServer) answerHistory(ctx *fasthttp.RequestCtx) error {
 	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) { return s.text("history", listShare, s.history.text) })
 }
 
 // keepHistory takes points until the server ends.
-func (s *Server) keepHistory() {
+func (s *viewServer) keepHistory() {
 	next := time.NewTicker(historyInterval)
 	defer next.Stop()
 	for {
@@ -89,11 +89,10 @@ func (s *Server) keepHistory() {
 	}
 }
 
-func (s *Server) takeHistory() {
-	var v Overview
-	s.countInto(&v)
-	counted := [3]float64{float64(v.Issued[modeNames[snowflakeMode]]), float64(v.Issued[modeNames[segmentMode]])}
-	for _, n := range v.Errors {
+func (s *viewServer) takeHistory() {
+	snowflake, segment := s.ids.Issued()
+	counted := [3]float64{float64(snowflake), float64(segment)}
+	for _, n := range s.Counts() {
 		counted[2] += float64(n)
 	}
 	s.history.take(s.cfg.Clock.Mono()-s.born, counted)

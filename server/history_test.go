@@ -30,7 +30,7 @@ func TestHistory(t *testing.T) {
 	r.SetBackend(r.newBackend())
 	take := func() {
 		clk.Advance(historyInterval)
-		r.takeHistory()
+		r.views.takeHistory()
 	}
 	r.get(snowflakePrefix + "x?n=500")
 	r.get(segmentPrefix + "order?n=25")
@@ -39,7 +39,7 @@ func TestHistory(t *testing.T) {
 	take()
 	first := HistoryPoint{Uptime: reply.Milliseconds(historyInterval), Snowflake: 50, Segment: 2.5, Errors: 0.1}
 	require.Equal(t, []HistoryPoint{first}, r.hour().Points)
-	r.takeHistory()
+	r.views.takeHistory()
 	require.Len(t, r.hour().Points, 1, "no time has passed")
 	for range historyPoints - 1 {
 		take()

@@ -130,7 +130,7 @@ type workerPage struct {
 }
 
 // worker answers GET /api/worker.
-func (s *Server) worker(ctx *fasthttp.RequestCtx) error {
+func (s *viewServer) worker(ctx *fasthttp.RequestCtx) error {
 	b, err := s.ready()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *Server) worker(ctx *fasthttp.RequestCtx) error {
 }
 
 // workers answers GET /api/workers: a page of them, by ID, after the ID ?after.
-func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
+func (s *viewServer) workers(ctx *fasthttp.RequestCtx) error {
 	p, err := pageOf(ctx)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 }
 
 // now is the wall clock's.
-func (s *Server) now() clock.Millis {
+func (s *viewServer) now() clock.Millis {
 	wallNS, _ := s.cfg.Clock.Wall()
 	return clock.Millis(wallNS / int64(time.Millisecond))
 }
@@ -197,12 +197,12 @@ func (p page) ofWorkers(list []WorkerInfo, after int64) workerPage {
 }
 
 // registered returns the workers of the registry, and keeps them for the overview.
-func (s *Server) registered(b *Backend) (*asRead[[]WorkerInfo], error) {
+func (s *viewServer) registered(b *Backend) (*asRead[[]WorkerInfo], error) {
 	return s.members.read(s, func() ([]WorkerInfo, error) { return s.askRegistry(b) })
 }
 
-func (s *Server) askRegistry(b *Backend) ([]WorkerInfo, error) {
-	below, cancel := context.WithTimeout(s.base, registryTimeout)
+func (s *viewServer) askRegistry(b *Backend) ([]WorkerInfo, error) {
+	below, cancel := context.WithTimeout(s.cfg.Base, registryTimeout)
 	defer cancel()
 	list, err := b.Workers(below)
 	if errors.Is(err, context.DeadlineExceeded) { // the registry took too long: the daemon is not overloaded

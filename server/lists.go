@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/server/conn"
@@ -29,10 +31,8 @@ const (
 	// as each client could read it, and would leave nothing of the machine.
 	leastRest = 4 * time.Millisecond
 	// maxUnreadLists is how many bytes of these answers wait for their clients, on each
-	// surface, and maxUnreadBatches how many of batches do: less where Config.Memory is less
-	// than plentyOfMemory.
-	maxUnreadLists   = 64 << 20
-	maxUnreadBatches = 256 << 20
+	// surface: less where Config.Memory is little.
+	maxUnreadLists = 64 << 20
 )
 
 // lists are the turns at answers from whole lists, of a surface. They keep:
@@ -57,14 +57,14 @@ const (
 type lists struct{ own, common *fair.Turns }
 
 // inTurn runs use in its turn.
-func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() error) error {
-	if !clientOf(ctx).Take(turns, s.addressOf(ctx), 1, adminTimeout, s.ending) {
+func (s *viewServer) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() error) error {
+	if !conn.Of(ctx.Conn()).Take(turns, s.ids.AddressOf(ctx), 1, adminTimeout, s.ending) {
 		select {
 		case <-s.ending:
 			return reply.ErrDraining
 		default:
 		}
-		s.overload.shed[shedLists].Inc()
+		s.ids.Shed(ids.ShedLists)
 		return reply.ErrOverloaded.With("too many ask for lists at once")
 	}
 	began := time.Now()
@@ -75,8 +75,8 @@ func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() 
 }
 
 // list answers with what build makes from a whole list.
-func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
-	return s.inTurn(ctx, s.overload.lists[conn.SurfaceOf(ctx.Conn())].own, func() error {
+func (s *viewServer) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
+	return s.inTurn(ctx, s.lists[conn.SurfaceOf(ctx.Conn())].own, func() error {
 		text, err := build()
 		if err != nil {
 			return err
@@ -87,8 +87,8 @@ func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func()
 
 // common answers with what find returns, which other requests are given too, and which is
 // not changed afterwards.
-func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
-	return s.inTurn(ctx, s.overload.lists[conn.SurfaceOf(ctx.Conn())].common, func() error {
+func (s *viewServer) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
+	return s.inTurn(ctx, s.lists[conn.SurfaceOf(ctx.Conn())].common, func() error {
 		text, err := find()
 		if err != nil {
 			return err
@@ -101,15 +101,15 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func(
 
 // answerReady answers with text that is ready made. To send it costs more than an ID: it takes a turn as requests that arrive
 // together do, which doesn't rest.
-func (s *Server) answerReady(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
-	clientOf(ctx).NextTurn()
+func (s *viewServer) answerReady(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
+	conn.Of(ctx.Conn()).NextTurn()
 	reply.NoStore(&ctx.Response, contentType)
 	ctx.Response.SetBodyRaw(text)
 	return nil
 }
 
 // listOf is list for what is the same for all without a query.
-func (s *Server) listOf(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
+func (s *viewServer) listOf(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
 	if len(ctx.URI().QueryString()) > 0 {
 		return s.list(ctx, contentType, build)
 	}
@@ -122,34 +122,26 @@ func jsonOf(build func() any) func() ([]byte, error) {
 }
 
 // answer answers with text, which may be large.
-func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
+func (s *viewServer) answer(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
 	ctx.SetStatusCode(http.StatusOK)
 	reply.NoStore(&ctx.Response, contentType)
-	if len(text) <= inlineBytes {
+	if len(text) <= ids.InlineBytes {
 		ctx.Response.SetBodyRaw(text)
 		return nil
 	}
-	kind := int(conn.SurfaceOf(ctx.Conn()))
-	if err := s.hold(clientOf(ctx), s.addressOf(ctx), kind, len(text)); err != nil {
+	c := conn.Of(ctx.Conn())
+	bytesOf := s.unread[c.Surface()]
+	if err := s.ids.Hold(c, bytesOf, s.ids.AddressOf(ctx), len(text)); err != nil {
 		return err
 	}
-	ctx.Response.SetBodyStream(&unread{bytes.NewReader(text), clientOf(ctx), s.overload.unread[kind]}, len(text))
-	return nil
-}
-
-// hold counts an answer of size bytes on c, until c.unread leaves.
-func (s *Server) hold(c *client, of fair.Address, kind, size int) error {
-	if !c.Hold(s.overload.unread[kind], of, size) {
-		s.overload.shed[shedUnread].Inc()
-		return reply.ErrOverloaded.With("answers that are not read yet take all that they may")
-	}
+	ctx.Response.SetBodyStream(&unread{bytes.NewReader(text), c, bytesOf}, len(text))
 	return nil
 }
 
 // unread is the text of an answer, which is counted until it is closed.
 type unread struct {
 	*bytes.Reader
-	c  *client
+	c  *conn.Conn
 	of *fair.Resource
 }
 
@@ -169,7 +161,7 @@ type page struct {
 func pageOf(ctx *fasthttp.RequestCtx) (page, error) {
 	p := page{limit: pageRows}
 	if given := ctx.QueryArgs().PeekMulti("limit"); len(given) > 0 {
-		n, ok := parseCount(given[0], pageRows)
+		n, ok := ids.ParseCount(given[0], pageRows)
 		if len(given) > 1 || !ok {
 			return p, reply.ErrBadRequest.With("limit is given once, as a number from 1 to %d", pageRows)
 		}

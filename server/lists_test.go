@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/server/conn"
@@ -26,7 +28,7 @@ import (
 // No request has a turn while others have them all, and none waits for ever.
 func TestListsAreMadeInTurns(t *testing.T) {
 	r := start(t, nil)
-	turns := r.overload.lists[conn.Public].own
+	turns := r.views.lists[conn.Public].own
 	var all fair.Waiter
 	take := func() { require.True(t, turns.Take(&all, fair.Address{}, maxLists, time.Minute, nil)) }
 	take()
@@ -48,10 +50,10 @@ func TestListsAreMadeInTurns(t *testing.T) {
 // A turn rests after its use.
 func TestTurnsRest(t *testing.T) {
 	r := start(t, nil)
-	turns := r.overload.lists[conn.Public].own
+	turns := r.views.lists[conn.Public].own
 	began := time.Now()
 	for range 3 {
-		require.NoError(t, r.list(newRequest(newConn(t), "/db", ""), reply.ContentHTML, func() ([]byte, error) {
+		require.NoError(t, r.views.list(newRequest(newConn(t), "/db", ""), reply.ContentHTML, func() ([]byte, error) {
 			time.Sleep(20 * time.Millisecond)
 			return nil, nil
 		}))
@@ -96,7 +98,7 @@ func TestPlainPagesAreMadeOnce(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 20 {
 		asking.Go(func() {
-			text, err := s.text("/db", time.Hour, func() ([]byte, error) { made.Add(1); return []byte("x"), nil })
+			text, err := s.views.text("/db", time.Hour, func() ([]byte, error) { made.Add(1); return []byte("x"), nil })
 			if err != nil || string(text) != "x" {
 				t.Error(text, err)
 			}
@@ -104,11 +106,11 @@ func TestPlainPagesAreMadeOnce(t *testing.T) {
 	}
 	asking.Wait()
 	require.EqualValues(t, 1, made.Load())
-	text, err := s.text("/cache", time.Hour, func() ([]byte, error) { return []byte("y"), nil })
+	text, err := s.views.text("/cache", time.Hour, func() ([]byte, error) { return []byte("y"), nil })
 	require.NoError(t, err)
 	require.Equal(t, "y", string(text))
-	s.forgetLists()
-	text, err = s.text("/db", time.Hour, func() ([]byte, error) { return []byte("z"), nil })
+	s.views.forgetLists()
+	text, err = s.views.text("/db", time.Hour, func() ([]byte, error) { return []byte("z"), nil })
 	require.NoError(t, err)
 	require.Equal(t, "z", string(text))
 }
@@ -149,7 +151,6 @@ func TestPagesOfWorkers(t *testing.T) {
 // What isn't read is counted, refuses others beyond the bound, and ends with its connection.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000 })
-	unread := r.overload.unread[unreadBatches]
 	nc, err := net.Dial("tcp", r.addr)
 	require.NoError(t, err)
 	_, err = nc.Write([]byte("GET " + snowflakePrefix + "x?n=1000000 HTTP/1.1\r\nHost: x\r\n\r\n"))
@@ -157,34 +158,52 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	line, err := bufio.NewReader(nc).ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, line, "200")
-	require.EqualValues(t, formLines.textBytes(1_000_000), unread.Held())
+	require.Positive(t, r.measured("leafd_http_unread_bytes", "batches"))
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=1000").status)
 
-	busy := newConn(t) // of the same address, and under way
-	require.True(t, busy.Hold(unread, busy.Origin(), maxUnreadBatches))
+	require.NoError(t, nc.Close())
+	require.Eventually(t, func() bool { return r.measured("leafd_http_unread_bytes", "batches") == 0 }, time.Minute, time.Millisecond)
+}
+
+// One that is being made makes no room.
+func TestAnswersBeyondWhatIsUnreadAreRefused(t *testing.T) {
+	const most = 1_000_000 // of IDs, for which 27 bytes each are counted
+	r := start(t, func(c *Config) { c.Live.MaxBatch, c.Memory = most, 8*27*most })
+	ln := listenTCP(t)
+	r.also(ln, conn.Redis)
+	redis := dialRedis(t, ln)
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 1)
+	busy := r.background(snowflakePrefix + "x?n=1000000")
+	<-r.flake.begun
 	used := r.used()
 	for _, query := range []string{"?n=1000", "?n=200"} {
-		r.get(snowflakePrefix+"y"+query).requireError(t, http.StatusServiceUnavailable, "overloaded")
+		r.get(segmentPrefix+"order"+query).requireError(t, http.StatusServiceUnavailable, "overloaded")
 	}
+	require.Regexp(t, `^-OVERLOADED answers that are not read yet take all that they may`, redis.ask("LEAF.SEGMENT order 1000"))
 	require.Equal(t, used, r.used())
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y").status)
-	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=100").status, "small")
+	require.Equal(t, http.StatusOK, r.get(segmentPrefix+"order?n=100").status, "small")
+	require.Equal(t, "*10", redis.ask("LEAF.SEGMENT order 10"), "a small one holds nothing")
 	require.Equal(t, http.StatusOK, r.get("/api/segments").status)
-	require.Equal(t, "2", r.gauge(`leafd_http_shed_total{reason="unread"}`))
-	busy.LetGo(unread)
-	require.NoError(t, nc.Close())
-	require.Eventually(t, func() bool { return unread.Held() == 0 }, time.Minute, time.Millisecond)
+	require.Equal(t, "3", r.gauge(`leafd_http_shed_total{reason="unread"}`))
+	close(r.flake.block)
+	require.Equal(t, http.StatusOK, busy()[0].status)
+}
 
-	lists := r.overload.unread[conn.Public]
-	text := []byte(strings.Repeat("x", inlineBytes+1))
+// Lists have their own room.
+func TestUnreadListsAreBounded(t *testing.T) {
+	r := start(t, nil)
+	busy := newConn(t) // under way
+	lists := r.views.unread[conn.Public]
+	text := []byte(strings.Repeat("x", ids.InlineBytes+1))
 	require.True(t, busy.Hold(lists, busy.Origin(), maxUnreadLists))
-	require.Equal(t, reply.ErrOverloaded.Code, reply.To(r.answer(newRequest(newConn(t), "/db", ""), reply.ContentText, text)).Code)
-	require.NoError(t, r.answer(newRequest(newConn(t), "/db", ""), reply.ContentText, text[1:]), "small")
+	require.Equal(t, reply.ErrOverloaded.Code, reply.To(r.views.answer(newRequest(newConn(t), "/db", ""), reply.ContentText, text)).Code)
+	require.NoError(t, r.views.answer(newRequest(newConn(t), "/db", ""), reply.ContentText, text[1:]), "small")
 	require.Equal(t, http.StatusOK, r.get("/metrics").status)
 	require.NotEmpty(t, r.get("/metrics").body)
 	busy.LetGo(lists)
 	ctx := newRequest(newConn(t), "/db", "")
-	require.NoError(t, r.answer(ctx, reply.ContentText, text))
+	require.NoError(t, r.views.answer(ctx, reply.ContentText, text))
 	require.EqualValues(t, len(text), lists.Held())
 	require.Equal(t, string(text), string(ctx.Response.Body()))
 	ctx.Response.Reset()

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/rs/zerolog"
@@ -69,16 +71,18 @@ type running struct {
 	client *http.Client
 }
 
-const token = "a-secret-token"
+const (
+	token           = "a-secret-token"
+	snowflakePrefix = "/api/snowflake/get/"
+	segmentPrefix   = "/api/segment/get/"
+)
 
 func testConfig(log io.Writer) Config {
-	return Config{
-		Config:   conn.Config{Base: context.Background(), Log: zerolog.New(log).Level(zerolog.InfoLevel), GuestTime: arrival},
-		Clock:    clock.System(),
-		Version:  "1.2.3",
-		Live:     Live{AdminToken: []byte(token), MaxBatch: 10_000},
-		Location: time.UTC,
-	}
+	var c Config
+	c.Base, c.Clock, c.Log = context.Background(), clock.System(), zerolog.New(log).Level(zerolog.InfoLevel)
+	c.Version, c.Location, c.GuestTime = "1.2.3", time.UTC, arrival
+	c.Live = ids.Live{AdminToken: []byte(token), MaxBatch: 10_000}
+	return c
 }
 
 // start serves until the test ends. change may adapt the configuration.
@@ -120,10 +124,8 @@ func startEmpty(t testing.TB, change func(*Config)) *running {
 
 func (r *running) newBackend() *Backend {
 	return &Backend{
-		Snowflake: r.flake,
-		Layout:    snowflake.DefaultLayout(),
-		Segments:  r.table,
-		Admin:     &segment.Table{Admin: tableAdmin{r.table}},
+		Backend: ids.Backend{Snowflake: r.flake, Layout: snowflake.DefaultLayout(), Segments: r.table},
+		Admin:   &segment.Table{Admin: tableAdmin{r.table}},
 		Worker: func() WorkerInfo {
 			return WorkerInfo{ID: 7, Node: "10.0.0.5:8080", Owner: "0b5c", Cluster: "c1", Since: 1699990000000, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, State: WorkerLive, Ceiling: 1700000006000, Timestamp: 1700000000000, Started: time.Unix(1700000000, 0).UTC(), Version: "1.2.3"}
 		},
@@ -141,9 +143,9 @@ type answer struct {
 func (r *running) do(method, path, body string, header ...string) answer {
 	r.t.Helper()
 	if path == "/metrics" {
-		r.texts.Range(func(name, _ any) bool { // they serve for a moment
+		r.views.texts.Range(func(name, _ any) bool { // they serve for a moment
 			if strings.Contains(fmt.Sprint(name), "version=") {
-				r.texts.Delete(name)
+				r.views.texts.Delete(name)
 			}
 			return true
 		})

@@ -3,6 +3,8 @@ package server
 import (
 	"github.com/valyala/fasthttp"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/clock"
@@ -121,23 +123,23 @@ type SegmentsView struct {
 
 // overview answers GET /api/overview, also while the daemon starts. ?tag=part lists
 // tags that have that part in their names, in either case.
-func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
+func (s *viewServer) overview(ctx *fasthttp.RequestCtx) error {
 	part := ctx.QueryArgs().Peek("tag")
 	if len(part) == 0 {
 		return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
-			v, err := s.views.get(s.buildOverview)
+			v, err := s.overviews.get(s.buildOverview)
 			if err != nil {
 				return nil, err
 			}
 			return v.text, nil
 		})
 	}
-	if err := checkKey(part); err != nil {
+	if err := ids.CheckKey(part); err != nil {
 		return err
 	}
 	like := string(part)
 	return s.list(ctx, reply.ContentJSON, func() ([]byte, error) {
-		v, err := s.views.get(s.buildOverview)
+		v, err := s.overviews.get(s.buildOverview)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +158,7 @@ type builtOverview struct {
 }
 
 // buildOverview collects an overview.
-func (s *Server) buildOverview() (*builtOverview, error) {
+func (s *viewServer) buildOverview() (*builtOverview, error) {
 	v := &builtOverview{Overview: s.collectOverview()}
 	if b, err := s.segmentBackend(); err == nil {
 		v.Segments = pickTags(b.Segments.Used, "")
@@ -167,7 +169,7 @@ func (s *Server) buildOverview() (*builtOverview, error) {
 }
 
 // collectOverview collects everything but the tags. It asks neither registry nor database.
-func (s *Server) collectOverview() Overview {
+func (s *viewServer) collectOverview() Overview {
 	b := s.backend.Load()
 	v := Overview{
 		Time: s.now(), Uptime: reply.Milliseconds(s.cfg.Clock.Mono() - s.born),
@@ -178,7 +180,9 @@ func (s *Server) collectOverview() Overview {
 		events := s.cfg.Events()
 		v.Events = append(v.Events, events[:min(len(events), overviewEvents)]...)
 	}
-	s.countInto(&v)
+	snowflake, segment := s.ids.Issued()
+	v.Issued = map[string]reply.Wide{"snowflake": reply.Wide(snowflake), "segment": reply.Wide(segment)}
+	v.Errors, v.Connections = s.Counts(), s.admission.Total()
 	if b == nil {
 		return v
 	}
@@ -231,13 +235,4 @@ func PeerClockOf(s clock.Sample) PeerClock {
 		p.Offset, p.RTT = new(reply.Milliseconds(s.Offset)), new(reply.Milliseconds(s.RTT))
 	}
 	return p
-}
-
-// countInto sets what the server has counted since its start.
-func (s *Server) countInto(v *Overview) {
-	v.Issued, v.Errors = make(map[string]reply.Wide), s.Counts()
-	for _, m := range []mode{snowflakeMode, segmentMode} {
-		v.Issued[modeNames[m]] = reply.Wide(s.metrics.issued(m))
-	}
-	v.Connections = s.admission.Total()
 }

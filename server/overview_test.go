@@ -109,7 +109,7 @@ func TestOverviewIsShared(t *testing.T) {
 // The registry is read in the background, and its last answer is shown meanwhile.
 func TestOverviewWaitsForNothing(t *testing.T) {
 	r := startEmpty(t, nil)
-	r.views.every, r.members.every = time.Millisecond, time.Millisecond
+	r.views.overviews.every, r.views.members.every = time.Millisecond, time.Millisecond
 	b := r.newBackend()
 	asked, answer := make(chan struct{}, 10), make(chan error)
 	b.Workers = func(ctx context.Context) ([]WorkerInfo, error) {
@@ -162,21 +162,21 @@ func TestWhatIsStale(t *testing.T) {
 		"slow":  {time.Second, 14 * time.Second},
 	} {
 		l := latest[int]{shared: shared[*asRead[int]]{every: 2 * time.Second, cost: listRest}}
-		require.False(t, l.stale(r.Server, l.seen()), "nothing was read")
-		got, err := l.read(r.Server, func() (int, error) { clk.Advance(tc.took); return 7, nil })
+		require.False(t, l.stale(r.views, l.seen()), "nothing was read")
+		got, err := l.read(r.views, func() (int, error) { clk.Advance(tc.took); return 7, nil })
 		require.NoError(t, err)
 		require.Equal(t, 7, got.value)
 		clk.Advance(tc.current)
-		require.False(t, l.stale(r.Server, l.seen()), name)
+		require.False(t, l.stale(r.views, l.seen()), name)
 		clk.Advance(time.Millisecond)
-		require.True(t, l.stale(r.Server, l.seen()), name)
+		require.True(t, l.stale(r.views, l.seen()), name)
 		l.forget()
-		_, err = l.read(r.Server, func() (int, error) { return 8, nil })
+		_, err = l.read(r.views, func() (int, error) { return 8, nil })
 		require.NoError(t, err)
 		l.forget()
-		_, err = l.read(r.Server, func() (int, error) { return 0, worker.ErrUnreachable })
+		_, err = l.read(r.views, func() (int, error) { return 0, worker.ErrUnreachable })
 		require.ErrorIs(t, err, worker.ErrUnreachable)
-		require.True(t, l.stale(r.Server, l.seen()), name)
+		require.True(t, l.stale(r.views, l.seen()), name)
 		require.Equal(t, 8, l.seen().value, "as read last")
 	}
 }

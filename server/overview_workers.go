@@ -4,7 +4,7 @@ package server
 //
 // An overview waits for nothing: the registry is read in the background, one
 // read at a time, bounded, and only while overviews are asked for.
-func (s *Server) workersView(b *Backend, self *WorkerInfo) WorkersView {
+func (s *viewServer) workersView(b *Backend, self *WorkerInfo) WorkersView {
 	v := WorkersView{List: []WorkerInfo{}}
 	if b.Workers == nil {
 		if self != nil {

@@ -39,7 +39,7 @@ type clockAnswer struct {
 // clock answers GET /api/clock, also while the daemon starts: peers compare clocks before
 // they have an identity. What the peers say of this clock is in the overview: daemons ask
 // each other here, and a thousand of them would send a thousand lists of a thousand.
-func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
+func (s *viewServer) clock(ctx *fasthttp.RequestCtx) error {
 	a := clockAnswer{Node: s.cfg.Node}
 	if owner := s.owner.Load(); owner != nil {
 		a.Owner = *owner

@@ -52,7 +52,7 @@ func TestWorkerEndpoints(t *testing.T) {
 	require.Nil(t, list.Workers[0].Offset)
 
 	b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, nil }
-	r.forgetLists()
+	r.views.forgetLists()
 	require.JSONEq(t, `{"workers":[]}`, workers())
 }
 
@@ -129,7 +129,7 @@ func TestWorkersWithoutTheRegistry(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, test.err }
-			r.forgetLists()
+			r.views.forgetLists()
 			a := r.get("/api/workers")
 			a.requireError(t, test.status, test.code)
 			require.NotContains(t, a.body, "password")
@@ -178,7 +178,7 @@ func TestOverviewTellsWhatPeersSay(t *testing.T) {
 	r.SetBackend(b)
 	told := func() string {
 		t.Helper()
-		r.forgetLists()
+		r.views.forgetLists()
 		var o struct{ Clock json.RawMessage }
 		require.NoError(t, json.Unmarshal([]byte(r.get("/api/overview").body), &o))
 		return string(o.Clock)

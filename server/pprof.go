@@ -3,6 +3,8 @@ package server
 import (
 	"strconv"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/fasthttp/router"
@@ -15,13 +17,9 @@ const maxProfileSeconds = 10
 
 // pprofRoutes adds /debug/pprof to the admin surface. A profile shows memory and costs
 // time, so it is for callers that may change tags; where there is no token for that, there is none.
-func (s *Server) pprofRoutes(r *router.Router) {
+func (s *viewServer) pprofRoutes(r *router.Router) {
 	r.GET("/debug/pprof/{profile}", s.wrap(func(ctx *fasthttp.RequestCtx) error {
-		settings := s.live.Load()
-		if !settings.callers.adminOn {
-			return reply.ErrNotFound
-		}
-		if err := s.authorize(ctx, settings); err != nil {
+		if err := s.authorize(ctx, reply.ErrNotFound); err != nil {
 			return err
 		}
 		if err := boundProfile(ctx); err != nil {
@@ -37,7 +35,7 @@ func (s *Server) pprofRoutes(r *router.Router) {
 func boundProfile(ctx *fasthttp.RequestCtx) error {
 	args := ctx.QueryArgs()
 	if given := args.PeekMulti("seconds"); len(given) > 0 {
-		if _, ok := parseCount(given[0], maxProfileSeconds); len(given) > 1 || !ok {
+		if _, ok := ids.ParseCount(given[0], maxProfileSeconds); len(given) > 1 || !ok {
 			return reply.ErrBadRequest.With("seconds is given once, as a number from 1 to %d", maxProfileSeconds)
 		}
 	} else if ctx.UserValue("profile") == "profile" { // its own default is longer

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/server/conn"
@@ -104,7 +106,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
 	starting := &fakeSnowflake{}
 	starting.fail(reply.ErrStarting)
-	r.SetBackend(&Backend{Snowflake: starting})
+	r.SetBackend(&Backend{Backend: ids.Backend{Snowflake: starting}})
 	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("LEAF.SNOWFLAKE x"))
 	require.Regexp(t, "^-LOADING ", c.ask("LEAF.RANGE snowflake x 5"))
 	r.SetBackend(r.newBackend())
@@ -221,7 +223,7 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 		send(t, c, commands("INFO\r\n"))
 		return strings.Contains(c.page(), "segment_ids_issued:11")
 	}, 20*time.Second, 10*time.Millisecond)
-	r.SetLive(Live{})
+	r.SetLive(ids.Live{})
 	require.True(t, strings.HasPrefix(c.ask("AUTH "+token), "-ERR AUTH <password> called without any password"))
 }
 
@@ -260,7 +262,7 @@ func TestRedisStrings(t *testing.T) {
 // The limits of HTTP: rates by key, places and unread bytes.
 func TestRedisLimits(t *testing.T) {
 	r, ln := startRedis(t, func(c *Config) {
-		limited(Live{RateLimit: 5})(c)
+		limited(ids.Live{RateLimit: 5})(c)
 		c.MaxInflight = 1
 	})
 	c := dialRedis(t, ln)
@@ -280,7 +282,7 @@ func TestRedisLimits(t *testing.T) {
 	require.Equal(t, ":2", answers[0])
 	require.Regexp(t, `^-RATE_LIMITED `, answers[99])
 
-	r.SetLive(Live{})
+	r.SetLive(ids.Live{})
 	waiting := newStarved(r.table)
 	b := r.newBackend()
 	b.Segments = waiting
@@ -292,12 +294,6 @@ func TestRedisLimits(t *testing.T) {
 	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
 	waiting.end <- nil
 	require.Regexp(t, `^:\d+$`, c.line())
-
-	busy := newConn(t)
-	require.True(t, busy.Hold(r.overload.unread[unreadBatches], busy.Origin(), maxUnreadBatches))
-	require.Regexp(t, `^-OVERLOADED answers that are not read yet take all that they may`, c.ask("LEAF.SNOWFLAKE x 1000"))
-	require.Equal(t, "*10", c.ask("LEAF.SNOWFLAKE x 10"), "a small one holds nothing")
-	busy.LetGo(r.overload.unread[unreadBatches])
 }
 
 // A client that reads nothing is closed, what it was promised is no longer counted, and
@@ -310,7 +306,7 @@ func TestRedisClientThatReadsNothing(t *testing.T) {
 		_, err = c.Write(commands)
 	}
 	require.Eventually(t, func() bool {
-		return r.overload.unread[unreadBatches].Held() == 0 && r.admission.Open(conn.Redis) == 0 && r.overload.inflight[snowflakeMode].Load() == 0
+		return r.measured("leafd_http_unread_bytes", "batches") == 0 && r.admission.Open(conn.Redis) == 0 && r.measured("leafd_http_inflight", "snowflake") == 0
 	}, 30*time.Second, time.Millisecond)
 	require.Less(t, r.used(), 10_000*400, "as many as the kernel's buffers took answers for")
 }
@@ -422,9 +418,8 @@ func TestRedisDrains(t *testing.T) {
 // a stop beyond its time-out.
 func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	s := newServer(t)
-	b, waits := *s.backend.Load(), make(chan struct{})
-	b.Segments = hungTags{waits: waits}
-	s.SetBackend(&b)
+	waits := make(chan struct{})
+	s.SetBackend(&Backend{Backend: ids.Backend{Snowflake: &fakeSnowflake{}, Segments: hungTags{waits: waits}}})
 	ln := listenTCP(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln, conn.Redis) }()
@@ -432,7 +427,7 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	go func() {
 		_, _ = io.WriteString(c, strings.Repeat(commands("LEAF.SNOWFLAKE x 10000\r\n"), 10_000)) // until it is closed
 	}()
-	require.Eventually(t, func() bool { return s.overload.unread[unreadBatches].Held() > 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return (&running{Server: s, t: t}).measured("leafd_http_unread_bytes", "batches") > 0 }, 20*time.Second, time.Millisecond)
 	send(t, dialRedis(t, ln), commands("INCR order\r\nLEAF.SEGMENT order 2\r\n"))
 	<-waits // the other one is given up before it waits
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -444,7 +439,7 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 
 // hungTags is Segments with a database that hangs. It tells of each request that waits.
 type hungTags struct {
-	Segments
+	ids.Segments
 	waits chan struct{}
 }
 
@@ -498,7 +493,7 @@ func TestRedisPanic(t *testing.T) {
 	require.Contains(t, r.log.String(), "please report it")
 }
 
-type panickingFlake struct{ Snowflake }
+type panickingFlake struct{ ids.Snowflake }
 
 func (panickingFlake) NextAt(context.Context, time.Duration, int) (first int64, n int, err error) {
 	panic("a bug")

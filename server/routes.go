@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/server/conn"
@@ -16,8 +18,8 @@ import (
 // handler answers a request, or returns the error to answer with.
 type handler func(ctx *fasthttp.RequestCtx) error
 
-// routes returns the router of everything off the hot path of a surface.
-func (s *Server) routes(surface conn.Surface) *router.Router {
+// Routes returns the router of everything off the hot path of a surface.
+func (s *viewServer) Routes(surface conn.Surface) *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
@@ -54,8 +56,8 @@ func (s *Server) routes(surface conn.Surface) *router.Router {
 	show("/api/history", s.answerHistory)
 	get("/api/summary", s.summary)
 	show("/api/cluster", s.cluster)
-	open("/api/snowflake/decode/{id}", s.decode)
-	open("/decodeSnowflakeId", s.decodeAsJava, "snowflakeId")
+	open("/api/snowflake/decode/{id}", s.ids.Decode)
+	open("/decodeSnowflakeId", s.ids.DecodeAsJava, "snowflakeId")
 	show("/cache", s.cachePage, "tag")
 	show("/db", s.dbPage, "tag")
 	get("/api/clock", s.clock)
@@ -77,7 +79,7 @@ func (s *Server) routes(surface conn.Surface) *router.Router {
 
 	// The Java Leaf takes its paths with a slash at the end, too.
 	slashed := map[string]fasthttp.RequestHandler{
-		"/decodeSnowflakeId/": s.wrap(s.decodeAsJava, "snowflakeId"), "/cache/": s.wrap(s.named(s.cachePage), "tag"), "/db/": s.wrap(s.named(s.dbPage), "tag"),
+		"/decodeSnowflakeId/": s.wrap(s.ids.DecodeAsJava, "snowflakeId"), "/cache/": s.wrap(s.named(s.cachePage), "tag"), "/db/": s.wrap(s.named(s.dbPage), "tag"),
 	}
 	if !operators {
 		delete(slashed, "/cache/")
@@ -96,7 +98,7 @@ func (s *Server) routes(surface conn.Surface) *router.Router {
 }
 
 // wrap returns h for requests that have no query parameters but these.
-func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
+func (s *viewServer) wrap(h handler, params ...string) fasthttp.RequestHandler {
 	refusal := reply.ErrBadQuery.With("this path has no query parameters")
 	if len(params) > 0 {
 		refusal = reply.ErrBadQuery.With("the query parameters of this path are %s alone", strings.Join(params, " and "))
@@ -120,7 +122,7 @@ func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
 }
 
 // ready returns the backend, or errStarting or errDraining while there is none.
-func (s *Server) ready() (*Backend, error) {
+func (s *viewServer) ready() (*Backend, error) {
 	if b := s.backend.Load(); b != nil {
 		return b, nil
 	}
@@ -133,5 +135,5 @@ func pathKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 	if !ok {
 		return nil, reply.ErrBadKey
 	}
-	return decodeKey([]byte(raw))
+	return ids.DecodeKey([]byte(raw))
 }

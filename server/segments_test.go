@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
@@ -30,7 +32,7 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ran) })
 	r := startEmpty(t, nil)
 	require.Eventually(t, func() bool { return service.Ready() == nil }, time.Minute, time.Millisecond)
-	r.SetBackend(&Backend{Segments: FromService(service), Admin: &segment.Table{Admin: store, Service: service}})
+	r.SetBackend(&Backend{Backend: ids.Backend{Segments: ids.FromService(service)}, Admin: &segment.Table{Admin: store, Service: service}})
 	for _, name := range names {
 		_, err := service.Find(ctx, []byte(name))
 		require.NoError(t, err)
@@ -66,7 +68,7 @@ func (r *running) warm(t *testing.T, service *segment.Service, tag string, n int
 // A connection that has asked for a tag before it was deleted and made again gets its IDs from memory.
 func TestTagThatIsMadeAgainIsServedFromMemory(t *testing.T) {
 	_, store, service := serveTags(t, "a", "b")
-	served, key := FromService(service), []byte("a")
+	served, key := ids.FromService(service), []byte("a")
 	var last *segment.Tag // of the connection
 	inMemory := func() bool {
 		_, err := served.Next(t.Context(), key)
@@ -111,7 +113,7 @@ func TestSegmentsShowUse(t *testing.T) {
 	store.Fail(segmenttest.ErrAway)
 	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a?n=50").status == 503 }, time.Minute, time.Microsecond)
 	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a").status == 503 }, time.Minute, time.Microsecond)
-	r.forgetLists() // else they serve for a second
+	r.views.forgetLists() // else they serve for a second
 	require.EqualValues(t, 0, r.segmentList(t, "").Segments[0]["remaining_s"])
 }
 

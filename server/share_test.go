@@ -77,7 +77,7 @@ func TestRestAfterAFreezeIsBounded(t *testing.T) {
 			synctest.Wait()
 		}
 		turns := fair.NewTurns(1, 1, 1)
-		require.NoError(t, new(Server).inTurn(newRequest(newConn(t), "/db", ""), turns, func() error { time.Sleep(time.Hour); return nil }))
+		require.NoError(t, new(viewServer).inTurn(newRequest(newConn(t), "/db", ""), turns, func() error { time.Sleep(time.Hour); return nil }))
 		time.Sleep(mostRest)
 		synctest.Wait()
 		require.Zero(t, turns.Busy())

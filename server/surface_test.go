@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/stretchr/testify/require"
@@ -163,7 +165,7 @@ func TestProfilesNeedTheToken(t *testing.T) {
 	ctx.SetUserValue("profile", "profile")
 	require.NoError(t, boundProfile(ctx))
 	require.Equal(t, "/debug/pprof/profile?debug=1&seconds=10", string(ctx.RequestURI()), "else it takes 30")
-	public.SetLive(Live{})
+	public.SetLive(ids.Live{})
 	admin.get("/debug/pprof/heap", bearer).requireError(t, 404, "not_found")
 	admin.do("POST", "/api/segments", `{"tag":"new","step":5}`).requireError(t, 401, "unauthorized")
 }

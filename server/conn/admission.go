@@ -99,6 +99,15 @@ func NewAdmission(cfg Config) (*Admission, error) {
 	return a, nil
 }
 
+// UnreadBytes returns the metric of what is counted in unread, by the kind of answers.
+func UnreadBytes(answers string, unread *fair.Resource) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "leafd_http_unread_bytes",
+		Help:        "Bytes of large answers that clients have not taken yet.",
+		ConstLabels: prometheus.Labels{"answers": answers},
+	}, func() float64 { return float64(unread.Held()) })
+}
+
 // Open is how many connections of a surface are open; those of Redis are among Public's.
 func (a *Admission) Open(s Surface) int { return int(a.open[s].Load()) }
 

@@ -36,6 +36,14 @@ func (s Surface) String() string {
 	return "surface " + strconv.Itoa(int(s))
 }
 
+// Of returns the connection of a request that isn't a guest's.
+func Of(nc net.Conn) *Conn {
+	return nc.(*Conn) //nolint:forcetypeassert // a listener accepts no other
+}
+
+// Surface returns the surface of the connection.
+func (c *Conn) Surface() Surface { return c.l.surface }
+
 // SurfaceOf returns the surface of a connection; Public where it isn't known.
 func SurfaceOf(nc net.Conn) Surface {
 	if c, ok := nc.(*Conn); ok {

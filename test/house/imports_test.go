@@ -47,13 +47,14 @@ var rooms = []struct {
 	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
 	{"server/conn", []string{"internal/plainfile", "server/condition", "server/fair", "server/resp"}},
 	{"server/reply", []string{"segment", "server/condition", "server/conn", "snowflake"}},
-	{"server", []string{"clock", "segment", "server/condition", "server/conn", "server/fair", "server/limits", "server/reply", "server/resp", "snowflake", "worker"}},
+	{"server/ids", []string{"clock", "segment", "server/conn", "server/fair", "server/limits", "server/reply", "server/resp", "snowflake"}},
+	{"server", []string{"clock", "segment", "server/condition", "server/conn", "server/fair", "server/ids", "server/reply", "server/resp", "worker"}},
 
 	{"cmd/leafd/internal/alarm", []string{"clock", "server", "server/condition"}},
-	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/conn", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
+	{"cmd/leafd/internal/settings", []string{"clock", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/conn", "server/ids", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
 		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "segment", "segment/sqlstore",
-		"server", "server/condition", "server/conn", "server/metrics", "server/peerclock", "server/reply", "snowflake", "worker", "zkreg", "zkreg/zksession",
+		"server", "server/condition", "server/conn", "server/ids", "server/metrics", "server/peerclock", "server/reply", "snowflake", "worker", "zkreg", "zkreg/zksession",
 	}},
 	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server", "server/conn", "server/peerclock", "server/reply", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
 	{"cmd/leafd/internal/doctor", []string{
@@ -63,7 +64,7 @@ var rooms = []struct {
 	{"cmd/leafd/internal/cli", []string{
 		"cache", "internal/loadtest", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
 		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile", "segment", "segment/sqlstore", "server/peerclock",
-		"server", "server/condition", "server/reply", "snowflake", "worker", "zkreg",
+		"server", "server/condition", "server/ids", "server/reply", "snowflake", "worker", "zkreg",
 	}},
 	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli", "cmd/leafd/internal/settings"}}, // gives cli the process and its clock
 	{"cmd/leafd/internal/manual", []string{"cmd/leafd/internal/cli"}},                         // the man pages of a package that is built

@@ -3,6 +3,7 @@ package daemon
 import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/reply"
 )
 
@@ -10,7 +11,7 @@ import (
 // first life issues, and where snowflake IDs are switched off. A life that was displaced
 // refuses, regardless of what its generator would say.
 func (d *daemon) serveBackend(l *life) {
-	b := &server.Backend{Layout: d.cfg.Snowflake.Layout}
+	b := &server.Backend{Backend: ids.Backend{Layout: d.cfg.Snowflake.Layout}}
 	switch {
 	case l != nil:
 		b.Worker, b.Guards = l.info, l.guards
@@ -24,7 +25,7 @@ func (d *daemon) serveBackend(l *life) {
 		b.Refused = reply.ErrStarting
 	}
 	if segments := d.segments.Load(); segments != nil {
-		b.Segments, b.Admin = server.FromService(segments), d.table
+		b.Segments, b.Admin = ids.FromService(segments), d.table
 	}
 	d.server.SetBackend(b)
 	d.serving.Store(true)

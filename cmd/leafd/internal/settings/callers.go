@@ -14,7 +14,7 @@ import (
 
 	"github.com/leafd/leafd/internal/plainfile"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/ids"
 )
 
 // maxCallers bounds the entries of a tokens-file: each name is a series of a metric.
@@ -50,7 +50,7 @@ func (c *Config) fillCallers(v *Values) {
 }
 
 // parseCallers returns the callers of a tokens-file.
-func parseCallers(content []byte) ([]server.Caller, error) {
+func parseCallers(content []byte) ([]ids.Caller, error) {
 	var entries []struct {
 		Name, SHA256, IDs string
 		Admin             bool
@@ -66,13 +66,13 @@ func parseCallers(content []byte) ([]server.Caller, error) {
 	if len(entries) < 1 || len(entries) > maxCallers || decoder.Decode(new(any)) == nil {
 		return nil, fmt.Errorf("want one YAML document with 1 to %d entries, and not %d", maxCallers, len(entries))
 	}
-	all := make([]server.Caller, len(entries))
+	all := make([]ids.Caller, len(entries))
 	seen := map[[sha256.Size]byte]int{{}: 0} // nothing has the digest zero
 	for i, e := range entries {
-		refused := func(want string) ([]server.Caller, error) {
+		refused := func(want string) ([]ids.Caller, error) {
 			return nil, fmt.Errorf("entry %d, %.64q: want %s", i+1, e.Name, want)
 		}
-		c := server.Caller{Name: e.Name, Admin: e.Admin}
+		c := ids.Caller{Name: e.Name, Admin: e.Admin}
 		if !callerName.MatchString(e.Name) {
 			return refused("a name of 1 to 64 letters, digits, points, hyphens and underscores")
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -93,8 +93,8 @@ type HTTP struct {
 	AdminTokenFile string
 	AdminToken     string // what AdminTokenFile holds, secret; empty: no administration over HTTP
 	TokensFile     string
-	Callers        []server.Caller // what TokensFile has; none: all get IDs
-	AllowHost      string          // names beside our own, separated by commas
+	Callers        []ids.Caller // what TokensFile has; none: all get IDs
+	AllowHost      string       // names beside our own, separated by commas
 	DrainDelay     time.Duration
 }
 

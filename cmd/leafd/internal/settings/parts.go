@@ -8,15 +8,15 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/zkreg"
 )
 
 // Live is what the HTTP server takes while it serves.
-func (c Config) Live() server.Live {
-	return server.Live{
+func (c Config) Live() ids.Live {
+	return ids.Live{
 		AdminToken: []byte(c.HTTP.AdminToken), Callers: c.HTTP.Callers, Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch, MaxRange: c.Limits.MaxRange,
 		RateLimit: c.Limits.RateLimit, RateLimits: c.Limits.RateLimits,
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
@@ -97,7 +98,7 @@ func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
 
 // serve starts the server with real generators, on a store in dir.
 func serve(ctx context.Context, dir string) (srv *server.Server, http, redis string, stop func(), err error) {
-	ids, err := snowflake.New(snowflake.Config{
+	flakes, err := snowflake.New(snowflake.Config{
 		Layout: snowflake.DefaultLayout(), Worker: 1, Clock: clock.System(), Fence: open{}, Jitter: snowflake.DefaultJitter,
 	})
 	if err != nil {
@@ -132,7 +133,7 @@ func serve(ctx context.Context, dir string) (srv *server.Server, http, redis str
 		stop()
 		return nil, "", "", nil, err
 	}
-	srv.SetBackend(&server.Backend{Snowflake: ids, Layout: snowflake.DefaultLayout(), Segments: server.FromService(segments), Admin: &segment.Table{Admin: store}})
+	srv.SetBackend(&server.Backend{Backend: ids.Backend{Snowflake: flakes, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(segments)}, Admin: &segment.Table{Admin: store}})
 	var addrs [2]string
 	for i, surface := range []conn.Surface{conn.Public, conn.Redis} {
 		var lc net.ListenConfig

@@ -1,16 +1,12 @@
-package server
+package ids
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/leafd/leafd/server/reply"
@@ -19,58 +15,6 @@ import (
 
 	"github.com/leafd/leafd/server/resp"
 )
-
-// redisServer serves the Redis protocol on one listener, a goroutine for each connection.
-// What HTTP promises about connections its listener
-// keeps here, too. It keeps:
-//
-//  1. Once the server drains, a connection ends after what it has asked is answered,
-//     as one of HTTP does. When the listener closes, those that wait have freshGrace for
-//     commands that are on their way; what is not there whole by then has used no ID.
-//  2. A connection is closed so that its client reads the last answers first.
-type redisServer struct {
-	s        *Server
-	accepted uint64         // Serve's: connections
-	clients  sync.WaitGroup // and Serve, which may accept one while the listener closes
-}
-
-func newRedisServer(s *Server) *redisServer {
-	r := &redisServer{s: s}
-	r.clients.Add(1) // of Serve: a connection that it adds is never the first while a goroutine waits
-	return r
-}
-
-// Serve implements server.
-func (r *redisServer) Serve(ln net.Listener) error {
-	defer r.clients.Done()
-	for {
-		nc, err := ln.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		r.accepted++
-		client := r.s.newRedisClient(nc.(*conn.Conn).State.(*client), r.accepted) //nolint:forcetypeassert // a listener of ours accepts no other
-		r.clients.Go(client.serve)
-	}
-}
-
-// ShutdownWithContext implements server. The listener is closed already.
-func (r *redisServer) ShutdownWithContext(ctx context.Context) error {
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		r.clients.Wait()
-	}()
-	select {
-	case <-served:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // newRedisClient returns what answers c, the number of the connections so far.
 func (s *Server) newRedisClient(c *client, number uint64) *redisClient {
@@ -92,15 +36,6 @@ func (r *redisClient) serve() {
 	}()
 	if err := r.session.Serve(); err == nil || errors.Is(err, io.EOF) {
 		conn.Linger(c.Conn)
-	}
-}
-
-// refuseRedisGuest answers a connection beyond the limit: a client
-// of the Redis protocol reads what it didn't ask for.
-func (s *Server) refuseRedisGuest(nc net.Conn) {
-	s.RedisFailed(reply.ErrOverloaded.Redis())
-	if _, err := nc.Write(resp.AppendError(nil, reply.ErrOverloaded.Redis(), "too many connections are open already")); err == nil {
-		conn.Drain(nc)
 	}
 }
 
@@ -203,7 +138,7 @@ func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n i
 func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []byte) (all []byte, held bool, err error) {
 	m, f := redisModes[of], redisForms[as]
 	most := r.s.live.Load().most(m, f.ranges())
-	n, ok := parseCount(count, most)
+	n, ok := ParseCount(count, most)
 	if !ok {
 		return nil, false, reply.ErrBadCount.With("count is a number from 1 to %d", most)
 	}
@@ -232,7 +167,7 @@ func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []by
 
 // admit is what is looked at before n IDs are asked for.
 func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) {
-	if checkKey(key) != nil || m == snowflakeMode && len(key) > maxSnowflakeKey {
+	if CheckKey(key) != nil || m == snowflakeMode && len(key) > maxSnowflakeKey {
 		return nil, nil, reply.ErrBadRawKey
 	}
 	settings := r.s.live.Load()
@@ -324,29 +259,5 @@ func (r *redisClient) Refused(code string) { r.s.RedisFailed(code) }
 func (r *redisClient) Info() []byte {
 	c := r.by(r.s.live.Load())
 	whole := c != nil && c.admin || !r.s.cfg.AdminApart
-	text, _ := r.s.text(fmt.Sprint("INFO ", whole), textShare, func() ([]byte, error) { return r.s.info(whole), nil }) // it has no error
-	return text
-}
-
-// info makes the text of an INFO; without counts, if it isn't whole.
-func (s *Server) info(whole bool) (b []byte) {
-	_, failed := s.readiness()
-	b = fmt.Appendf(b, "# Server\r\nredis_version:%s\r\nserver_name:leafd\r\nleafd_version:%s\r\nredis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%d\r\n",
-		resp.Compatible, s.cfg.Version, os.Getpid(), int((s.cfg.Clock.Mono() - s.born).Seconds()))
-	if failed == nil {
-		b = append(b, "ready:1\r\n"...)
-	} else {
-		b = fmt.Appendf(b, "ready:0\r\nnot_ready:%s %s\r\n", failed.Redis(), failed.Message)
-	}
-	b = fmt.Appendf(b, "\r\n# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n", s.admission.Open(conn.Redis), s.cfg.MaxConns)
-	b = fmt.Appendf(b, "\r\n# Persistence\r\nloading:%d\r\n", index(s.backend.Load() == nil)) // clients wait while it is 1
-	b = append(b, "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"...)
-	if !whole {
-		return b
-	}
-	b = fmt.Appendf(b, "\r\n# Stats\r\nsnowflake_ids_issued:%d\r\nsegment_ids_issued:%d\r\n\r\n# Errorstats\r\n", s.metrics.issued(snowflakeMode), s.metrics.issued(segmentMode))
-	for code, n := range s.RedisCounts {
-		b = fmt.Appendf(b, "errorstat_%s:count=%d\r\n", code, n)
-	}
-	return b
+	return r.s.Info(whole)
 }

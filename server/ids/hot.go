@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 
 const allowIDs = "GET, HEAD, OPTIONS, POST"
 
-// handle answers every request.
-func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+// Handle answers every request.
+func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.Recovered(ctx)
 	clientOf(ctx).Turn()
 	if s.Draining() {
@@ -29,8 +29,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		m, rest = matchIDs(withoutRepeated(target))
 	}
 	if m == noMode {
-		if !s.refuseMalformed(ctx) {
-			s.slow(ctx)
+		if !s.RefuseMalformed(ctx) {
+			s.Rest(ctx)
 		}
 		return
 	}
@@ -116,7 +116,7 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 
 // refuseMethod answers OPTIONS, and refuses every other method.
 func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, rest []byte) error {
-	if s.refuseMalformed(ctx) {
+	if s.RefuseMalformed(ctx) {
 		return nil
 	}
 	if _, _, err := splitKey(rest); err == reply.ErrNotFound { //nolint:errorlint // splitKey returns it as it is
@@ -133,7 +133,7 @@ func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx, rest []byte) error {
 // headIDs answers HEAD with the headers of a GET; it uses no ID.
 func (s *Server) headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byte, asJSON bool) error {
 	if m == segmentMode {
-		if err := b.Segments.Check(s.base, key); err != nil {
+		if err := b.Segments.Check(s.cfg.Base, key); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"fmt"
@@ -20,15 +20,15 @@ import (
 const (
 	shedInflight = iota
 	shedQueue
-	shedLists
+	ShedLists
 	shedLookups
 	shedUnread
 	shedReasons
 )
 
 const (
-	// waiters is how many requests may wait for each kind of turns.
-	waiters = 1024
+	// Waiters is how many requests may wait for each kind of turns.
+	Waiters = 1024
 	// atOnce is how long the IDs take, at the rate of the layout, of the batches that are made at once.
 	atOnce = 8 * time.Millisecond
 	// batchShare is what the batches of an address take of that in a round: 10,000 IDs of the default layout.
@@ -37,6 +37,8 @@ const (
 	// one waits for that: a look-up takes a second or two where the table is slow.
 	lookups  = 64
 	lookWait = 5 * time.Second
+	// maxUnreadBatches is how many bytes of batches wait for their clients: less where Config.Memory is little.
+	maxUnreadBatches = 256 << 20
 )
 
 // overload sheds requests before the daemon does nothing but wait.
@@ -67,8 +69,7 @@ type overload struct {
 	ranges   *fair.Turns                     // immutable, as all turns; requests for segment IDs
 	names    *fair.Turns                     // those for a name that isn't known
 	batches  *fair.Turns                     // microseconds of snowflake IDs
-	lists    [conn.Surfaces]lists            // immutable
-	unread   [kindsUnread]*fair.Resource     // immutable; bytes
+	unread   *fair.Resource                  // immutable; bytes of batches
 	inflight [modes]atomic.Int64             // requests
 	queued   atomic.Int64                    // snowflake IDs of batches
 	rates    atomic.Pointer[limits.Rates]    // nil until a rate was first set
@@ -76,30 +77,20 @@ type overload struct {
 	limited  [modes]prometheus.Counter       // immutable
 }
 
-// What is counted in overload.unread, beside the lists of each Surface.
-const (
-	unreadBatches = int(conn.Surfaces) + iota
-	kindsUnread
-)
-
 // newOverload returns an overload by cfg, with its metrics in cfg.Registry.
 func newOverload(cfg *Config) (*overload, error) {
 	o := &overload{
 		queueWait: cfg.QueueWait,
-		ranges:    fair.NewTurns(int64(cfg.MaxInflight), 1, waiters),
-		names:     fair.NewTurns(lookups, 1, waiters),
-		batches:   fair.NewTurns(atOnce.Microseconds(), batchShare.Microseconds(), waiters),
+		ranges:    fair.NewTurns(int64(cfg.MaxInflight), 1, Waiters),
+		names:     fair.NewTurns(lookups, 1, Waiters),
+		batches:   fair.NewTurns(atOnce.Microseconds(), batchShare.Microseconds(), Waiters),
 	}
-	for surface := range o.lists {
-		o.lists[surface] = lists{fair.NewTurns(maxLists, 1, waiters), fair.NewTurns(maxCommon, 1, waiters)}
-		o.unread[surface] = fair.NewResource(cfg.Portion(maxUnreadLists))
-	}
-	o.unread[unreadBatches] = fair.NewResource(cfg.Portion(maxUnreadBatches))
+	o.unread = fair.NewResource(cfg.Portion(maxUnreadBatches))
 	shed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "leafd_http_shed_total",
 		Help: "Requests answered with 503 overloaded: its turn did not come among those that wait for ranges (inflight), for IDs of batches (queue), for lists (lists), for names that aren't known (lookups), or clients left too much unread (unread).",
 	}, []string{"reason"})
-	for i, reason := range [...]string{shedInflight: "inflight", shedQueue: "queue", shedLists: "lists", shedLookups: "lookups", shedUnread: "unread"} {
+	for i, reason := range [...]string{shedInflight: "inflight", shedQueue: "queue", ShedLists: "lists", shedLookups: "lookups", shedUnread: "unread"} {
 		o.shed[i] = shed.WithLabelValues(reason)
 	}
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -118,16 +109,9 @@ func newOverload(cfg *Config) (*overload, error) {
 			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
 		}, func() float64 { return float64(o.inflight[m].Load()) })
 	}
-	unread := func(of int, label string) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name:        "leafd_http_unread_bytes",
-			Help:        "Bytes of large answers that clients have not taken yet.",
-			ConstLabels: prometheus.Labels{"answers": label},
-		}, func() float64 { return float64(o.unread[of].Held()) })
-	}
 	for _, c := range []prometheus.Collector{
 		shed, limited,
-		unread(int(conn.Public), "lists"), unread(int(conn.Admin), "admin_lists"), unread(unreadBatches, "batches"),
+		conn.UnreadBytes("batches", o.unread),
 		inflight(snowflakeMode), inflight(segmentMode),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "leafd_snowflake_queued_ids",
@@ -149,6 +133,18 @@ func newOverload(cfg *Config) (*overload, error) {
 	}
 	return o, nil
 }
+
+// Hold counts an answer of size bytes on c, until c lets it go.
+func (s *Server) Hold(c *conn.Conn, unread *fair.Resource, of fair.Address, size int) error {
+	if !c.Hold(unread, of, size) {
+		s.Shed(shedUnread)
+		return reply.ErrOverloaded.With("answers that are not read yet take all that they may")
+	}
+	return nil
+}
+
+// Shed counts a request that is answered with 503 overloaded.
+func (s *Server) Shed(reason int) { s.overload.shed[reason].Inc() }
 
 // table returns the rates, and makes them at the first call. They outlive changes of
 // the limit: a key that is over it stays so.
@@ -210,10 +206,10 @@ func (s *Server) enter(c *client, by *caller, b *Backend, m mode, key []byte, n 
 	}
 	o.inflight[m].Add(1)
 	o.queued.Add(t.ids)
-	if !c.Take(t.of, by.on(c), t.weight, most, s.base.Done()) {
+	if !c.Take(t.of, by.on(c), t.weight, most, s.cfg.Base.Done()) {
 		t.of = nil
 		t.leave()
-		if err := s.base.Err(); err != nil {
+		if err := s.cfg.Base.Err(); err != nil {
 			return t, err
 		}
 		o.shed[reason].Inc()
@@ -237,5 +233,5 @@ func (s *Server) awaitRange(c *client, by *caller, b *Backend, key []byte) (int6
 		return 0, err
 	}
 	defer t.leave()
-	return b.Segments.Next(s.base, key)
+	return b.Segments.Next(s.cfg.Base, key)
 }

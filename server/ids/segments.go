@@ -1,11 +1,7 @@
-package server
+package ids
 
 import (
 	"context"
-
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
 )
@@ -64,39 +60,4 @@ func (t tags) Page(after, part string, limit int) ([]segment.Status, int) {
 		all[i] = tag.Status()
 	}
 	return all, more
-}
-
-// segmentPage is the answer of GET /api/segments.
-type segmentPage struct {
-	Segments []segment.Status `json:"segments"`
-	Next     string           `json:"next,omitempty"` // the cursor; empty: this is the last page
-}
-
-// segments answers GET /api/segments: a page of the tags in memory, ordered by name, after ?after.
-func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
-	p, err := pageOf(ctx)
-	if err != nil {
-		return err
-	}
-	b, err := s.segmentBackend()
-	if err != nil {
-		return err
-	}
-	return s.listOf(ctx, reply.ContentJSON, jsonOf(func() any {
-		list, more := b.Segments.Page(p.after, "", p.limit)
-		answer := segmentPage{Segments: list}
-		if more > 0 {
-			answer.Next = list[len(list)-1].Tag
-		}
-		return answer
-	}))
-}
-
-// segmentBackend returns the backend, where segment IDs are switched on.
-func (s *Server) segmentBackend() (*Backend, error) {
-	b, err := s.ready()
-	if err == nil && b.Segments == nil {
-		err = reply.ErrModeDisabled
-	}
-	return b, err
 }

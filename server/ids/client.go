@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"github.com/valyala/fasthttp"
@@ -21,12 +21,13 @@ type client struct {
 // maxDigits is the length of the longest int64 in decimal, with its sign.
 const maxDigits = 20
 
-func newClient(c *conn.Conn) conn.State { return &client{Conn: c} }
+// NewClient returns the state of a connection.
+func NewClient(c *conn.Conn) conn.State { return &client{Conn: c} }
 
 // Written implements State.
 func (c *client) Written() { c.answered.written() }
 
 // clientOf returns the client of a request that isn't a guest's.
 func clientOf(ctx *fasthttp.RequestCtx) *client {
-	return ctx.Conn().(*conn.Conn).State.(*client) //nolint:forcetypeassert // a listener accepts no other
+	return conn.Of(ctx.Conn()).State.(*client) //nolint:forcetypeassert // NewClient made it
 }

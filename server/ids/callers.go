@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"bytes"
@@ -122,6 +122,16 @@ func (a *callers) bearer(value []byte) *caller {
 	return a.of(bytes.TrimLeft(value[len(scheme):], " "))
 }
 
+// AdminOf returns the name of the caller that has a request's token, where that may change tags; on reports
+// whether there is such a caller at all.
+func (s *Server) AdminOf(h *fasthttp.RequestHeader) (name string, on bool) {
+	settings := s.live.Load()
+	if c := settings.callers.bearer(h.PeekCanonical(headerAuthorization)); c != nil && c.admin {
+		name = c.name
+	}
+	return name, settings.callers.adminOn
+}
+
 // lastBearer is the caller that a connection was found to be, and by what: the next request has the
 // same Authorization as a rule, which so costs a twentieth of a SHA-256.
 type lastBearer struct {
@@ -147,8 +157,8 @@ func (l *lastBearer) of(a *callers, value []byte) *caller {
 	return c
 }
 
-// addressOf returns the address of a request that is none for IDs.
-func (s *Server) addressOf(ctx *fasthttp.RequestCtx) fair.Address {
+// AddressOf returns the address of a request that is none for IDs.
+func (s *Server) AddressOf(ctx *fasthttp.RequestCtx) fair.Address {
 	c := clientOf(ctx)
 	if value := ctx.Request.Header.PeekCanonical(headerAuthorization); len(value) > 0 {
 		if by := c.bearer.of(&s.live.Load().callers, value); by != nil {

@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (s *Server) source(m mode) (*Backend, error) {
 // clock was mono: first and those that follow it; n is how many.
 func (s *Server) next(c *client, by *caller, b *Backend, m mode, key []byte, most int, mono time.Duration) (first int64, n int, err error) {
 	if m == snowflakeMode {
-		return b.Snowflake.NextAt(s.base, mono, most)
+		return b.Snowflake.NextAt(s.cfg.Base, mono, most)
 	}
 	if first, n = b.Segments.Try(key, &c.tag, most); n > 0 {
 		return first, n, nil
@@ -44,9 +44,9 @@ func (s *Server) next(c *client, by *caller, b *Backend, m mode, key []byte, mos
 	return first, 1, err
 }
 
-// inlineBytes is the size up to which a batch is copied into the response's own
+// InlineBytes is the size up to which a batch is copied into the response's own
 // buffer, which lives as long as its connection.
-const inlineBytes = 4 << 10
+const InlineBytes = 4 << 10
 
 // pooledBytes is the size up to which each of a batch's buffers is reused.
 const pooledBytes = 1 << 20
@@ -175,7 +175,7 @@ type asked struct {
 
 // batch returns IDs as text, for its caller to release. A large one begins with pending.
 func (s *Server) batch(a asked, pending []byte) (*batch, error) {
-	if err := s.base.Err(); err != nil {
+	if err := s.cfg.Base.Err(); err != nil {
 		return nil, err // many may have arrived together: no memory for each
 	}
 	t, err := s.enter(a.c, a.by, a.from, a.mode, a.key, a.n)
@@ -205,20 +205,20 @@ func (b *batch) fill(a asked, pending []byte) error {
 	var err error
 	if a.form.ranges() {
 		if err = b.hold(a, 1); err == nil {
-			list.ranges, err = a.from.ranges(s.base, a.mode, a.key, a.n, list.ranges[:0])
+			list.ranges, err = a.from.ranges(s.cfg.Base, a.mode, a.key, a.n, list.ranges[:0])
 		}
 		if err != nil {
 			return err
 		}
-		if size := a.form.textBytes(len(list.ranges)); size > inlineBytes {
-			a.c.Grow(s.overload.unread[unreadBatches], size) // they are used: there is no refusal any more
+		if size := a.form.textBytes(len(list.ranges)); size > InlineBytes {
+			a.c.Grow(s.overload.unread, size) // they are used: there is no refusal any more
 			b.text = append(slices.Grow(b.text, len(pending)+size), pending...)
 		} else {
 			b.letGo()
 		}
 		b.text = a.form.appendRanges(b.text, list.ranges)
 	} else {
-		if size := a.form.textBytes(a.n); size > inlineBytes {
+		if size := a.form.textBytes(a.n); size > InlineBytes {
 			if err = b.hold(a, size); err != nil {
 				return err
 			}
@@ -229,9 +229,9 @@ func (b *batch) fill(a asked, pending []byte) error {
 		}
 		ids := list.ids[:a.n]
 		if a.mode == snowflakeMode {
-			err = a.from.Snowflake.NextN(s.base, ids)
+			err = a.from.Snowflake.NextN(s.cfg.Base, ids)
 		} else {
-			err = a.from.Segments.NextN(s.base, a.key, ids)
+			err = a.from.Segments.NextN(s.cfg.Base, a.key, ids)
 		}
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func (b *batch) fill(a asked, pending []byte) error {
 
 // hold counts size bytes as unread.
 func (b *batch) hold(a asked, size int) error {
-	if err := b.s.hold(a.c, a.by.on(a.c), unreadBatches, size); err != nil {
+	if err := b.s.Hold(a.c.Conn, b.s.overload.unread, a.by.on(a.c), size); err != nil {
 		return err
 	}
 	b.held = a.c
@@ -256,7 +256,7 @@ func (b *batch) hold(a asked, size int) error {
 // letGo counts them no more.
 func (b *batch) letGo() {
 	if b.held != nil {
-		b.held.LetGo(b.s.overload.unread[unreadBatches])
+		b.held.LetGo(b.s.overload.unread)
 		b.held = nil
 	}
 }

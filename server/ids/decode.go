@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"net/http"
@@ -51,9 +51,9 @@ func Decode(text string, layout snowflake.Layout) (Decoded, error) {
 // decoded decodes an ID in decimal by the layout that it also returns: errors as Decode, errModeDisabled,
 // errStarting or errDraining.
 func (s *Server) decoded(text string) (Decoded, snowflake.Layout, error) {
-	b, err := s.ready()
-	if err != nil {
-		return Decoded{}, snowflake.Layout{}, err
+	b := s.backend.Load()
+	if b == nil {
+		return Decoded{}, snowflake.Layout{}, s.NotStarted()
 	}
 	if b.Layout == (snowflake.Layout{}) {
 		return Decoded{}, snowflake.Layout{}, reply.ErrModeDisabled
@@ -62,8 +62,8 @@ func (s *Server) decoded(text string) (Decoded, snowflake.Layout, error) {
 	return d, b.Layout, err
 }
 
-// decode answers GET /api/snowflake/decode/{id}.
-func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
+// Decode answers GET /api/snowflake/decode/{id}.
+func (s *Server) Decode(ctx *fasthttp.RequestCtx) error {
 	text, _ := ctx.UserValue("id").(string)
 	d, _, err := s.decoded(text)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *Server) decode(ctx *fasthttp.RequestCtx) error {
 	return reply.WriteJSON(ctx, http.StatusOK, d)
 }
 
-// decodedAsJava is what the Java Leaf answers: all strings.
-type decodedAsJava struct {
+// DecodedAsJava is what the Java Leaf answers: all strings.
+type DecodedAsJava struct {
 	Timestamp  string `json:"timestamp"` // ms(yyyy-MM-dd HH:mm:ss.SSS), local time
 	SequenceID string `json:"sequenceId"`
 	WorkerID   string `json:"workerId"`
@@ -82,8 +82,8 @@ type decodedAsJava struct {
 // javaDecodeError is the Java Leaf's answer, with 200, to an ID that can't be decoded.
 const javaDecodeError = `{"errorMsg":"snowflake Id反解析发生异常!"}`
 
-// decodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does.
-func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
+// DecodeAsJava answers GET /decodeSnowflakeId as the Java Leaf does.
+func (s *Server) DecodeAsJava(ctx *fasthttp.RequestCtx) error {
 	d, layout, err := s.decoded(strings.TrimSpace(string(ctx.QueryArgs().Peek("snowflakeId"))))
 	if err != nil && reply.To(err).Code == reply.ErrBadID.Code {
 		reply.NoStore(&ctx.Response, reply.ContentJSON)
@@ -98,7 +98,7 @@ func (s *Server) decodeAsJava(ctx *fasthttp.RequestCtx) error {
 		worker |= *d.Datacenter << layout.WorkerBits
 	}
 	ms := strconv.FormatInt(int64(d.Timestamp), 10)
-	return reply.WriteJSON(ctx, http.StatusOK, decodedAsJava{
+	return reply.WriteJSON(ctx, http.StatusOK, DecodedAsJava{
 		Timestamp:  ms + "(" + d.Timestamp.Time().In(s.cfg.Location).Format("2006-01-02 15:04:05.000") + ")",
 		SequenceID: strconv.FormatInt(d.Sequence, 10),
 		WorkerID:   strconv.FormatInt(worker, 10),

@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"bytes"
@@ -102,13 +102,13 @@ func splitUnusual(rest []byte) (key, query []byte, err error) {
 	if bytes.IndexByte(raw, '/') >= 0 {
 		return nil, nil, reply.ErrNotFound
 	}
-	key, err = decodeKey(raw)
+	key, err = DecodeKey(raw)
 	return key, query, err
 }
 
-// decodeKey decodes percent-encoding strictly, and checks the result. It returns
+// DecodeKey decodes percent-encoding strictly, and checks the result. It returns
 // errBadKey.
-func decodeKey(raw []byte) ([]byte, error) {
+func DecodeKey(raw []byte) ([]byte, error) {
 	if len(raw) > 3*segment.MaxTagBytes {
 		return nil, reply.ErrBadKey
 	}
@@ -117,14 +117,14 @@ func decodeKey(raw []byte) ([]byte, error) {
 		return nil, reply.ErrBadKey
 	}
 	key := []byte(text)
-	if err := checkKey(key); err != nil {
+	if err := CheckKey(key); err != nil {
 		return nil, err
 	}
 	return key, nil
 }
 
-// checkKey returns errBadKey for an invalid key.
-func checkKey(key []byte) error {
+// CheckKey returns errBadKey for an invalid key.
+func CheckKey(key []byte) error {
 	if len(key) == 0 || len(key) > segment.MaxTagBytes {
 		return reply.ErrBadKey
 	}
@@ -175,15 +175,15 @@ func (l *live) parseQuery(m mode, query []byte) (n int, ranges bool, err error) 
 		return 0, false, reply.ErrBadAs
 	}
 	most := l.most(m, forms == 1)
-	n, ok := parseCount(count, most)
+	n, ok := ParseCount(count, most)
 	if counts != 1 || !ok {
 		return 0, false, reply.ErrBadCount.With("n is given once, as a number from 1 to %d", most)
 	}
 	return n, forms == 1, nil
 }
 
-// parseCount returns the number that b is in decimal, if it is one from 1 to most.
-func parseCount(b []byte, most int) (n int, ok bool) {
+// ParseCount returns the number that b is in decimal, if it is one from 1 to most.
+func ParseCount(b []byte, most int) (n int, ok bool) {
 	n, err := fasthttp.ParseUint(b)
 	return n, err == nil && n >= 1 && n <= most
 }

@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
 
 	"github.com/valyala/fasthttp"
 )
@@ -39,7 +37,11 @@ func (s *Server) headerReceived(changes bool) func(*fasthttp.RequestHeader) fast
 		if f.closes || f.chunks || f.malformed {
 			h.SetConnectionClose()
 		}
-		takes := changes && bytes.HasPrefix(h.RequestURI(), tagsPath) && s.live.Load().callers.adminOf(h) != nil
+		takes := false
+		if changes && bytes.HasPrefix(h.RequestURI(), tagsPath) {
+			admin, _ := s.AdminOf(h)
+			takes = admin != ""
+		}
 		if takes {
 			body.MaxRequestBodySize = bodyBytes
 		}
@@ -102,8 +104,8 @@ func names(list []byte, word string) bool {
 // malformed is the method of a request that is answered with errBadRequest, whatever it asks for.
 const malformed = "MALFORMED"
 
-// refuseMalformed answers such a request, and reports whether it was one.
-func (s *Server) refuseMalformed(ctx *fasthttp.RequestCtx) bool {
+// RefuseMalformed answers such a request, and reports whether it was one.
+func (s *Server) RefuseMalformed(ctx *fasthttp.RequestCtx) bool {
 	if string(ctx.Method()) != malformed {
 		return false
 	}
@@ -120,47 +122,13 @@ const noBody = -2
 // AnyHost in Live.Hosts takes every Host for this daemon's.
 const AnyHost = "*"
 
-// checkHost returns errHostRefused for a request to a name that is not this daemon's. A page
-// of another site in a user's browser can point its own name at this daemon's address and then
-// read what the daemon answers, as if it came from where the page did (DNS rebinding);
-// what it can't do is change the Host that the browser sends. It keeps:
-//
-//  1. What may be read without a token, and tells of tags, workers or clocks, is
-//     for requests to an address, to localhost, or to a name of Live.Hosts. IDs,
-//     health and metrics are for every Host: callers, balancers and Prometheus ask by
-//     names of their own, and a page gets no more there than what any client of its
-//     network could take.
-//  2. Where no browser can be tricked nothing is checked: on a unix socket, over TLS
-//     (a page has no certificate of ours for its name), without Host.
-func (s *Server) checkHost(ctx *fasthttp.RequestCtx) error {
-	if c, ok := ctx.Conn().(*conn.Conn); ok && (c.Secure() || c.LocalAddr().Network() == "unix") {
-		return nil
-	}
-	// Both: fasthttp takes a host from the target //127.0.0.1/db?:// too, which a page can ask for.
-	for _, host := range [][]byte{ctx.Request.Header.Host(), ctx.Host()} {
-		if !s.knows(hostName(string(host))) {
-			return reply.ErrHostRefused
-		}
-	}
-	return nil
-}
-
-// knows tells whether this daemon goes by a name or an address. One with a zone is none: a zone
+// Knows tells whether this daemon goes by a name or an address. One with a zone is none: a zone
 // is any text, a name among it.
-func (s *Server) knows(host string) bool {
+func (s *Server) Knows(host string) bool {
+	host = hostName(host)
 	address, err := netip.ParseAddr(host)
 	names := s.live.Load().hosts
 	return err == nil && address.Zone() == "" || host == "" || host == "localhost" || slices.Contains(names, host) || slices.Contains(names, AnyHost)
-}
-
-// named is h for requests that checkHost takes.
-func (s *Server) named(h handler) handler {
-	return func(ctx *fasthttp.RequestCtx) error {
-		if err := s.checkHost(ctx); err != nil {
-			return err
-		}
-		return h(ctx)
-	}
 }
 
 // hostName returns the name or address of a Host, in the one way to write it.

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/fair"
+	"github.com/leafd/leafd/server/reply"
+)
+
+// viewConfig is what is needed from the start to serve all but IDs.
+type viewConfig struct {
+	ids.Config
+	// Node names this daemon in GET /api/clock until a Backend's Worker does; empty: it
+	// is left out.
+	Node string
+	// Secure tells that the Public surface speaks TLS: the dashboard leads to https pages of
+	// the other daemons.
+	Secure bool
+	// Conditions returns what is wrong with this daemon, the worst first; nil: nothing ever
+	// is. It must not block.
+	Conditions func() []condition.Condition
+	// Events returns what happened, the newest first; nil: nothing. It must not block.
+	Events func() []OverviewEvent
+}
+
+// viewServer answers the requests that are none for IDs.
+type viewServer struct {
+	*reply.Answers
+	cfg       viewConfig // immutable
+	ids       *ids.Server
+	admission *conn.Admission
+	born      time.Duration // immutable; on the monotonic clock
+	lists     [conn.Surfaces]lists
+	unread    [conn.Surfaces]*fair.Resource // bytes
+	history   history
+	overviews shared[*builtOverview]
+	members   latest[[]WorkerInfo] // of the registry
+	others    latest[heard]        // the peers
+	texts     sync.Map             // *shared[[]byte] by the name of an answer, of which there are few
+	dashboard *dashboard
+	openapi   []byte // immutable; the answer of GET /openapi.json
+	backend   atomic.Pointer[Backend]
+	owner     atomic.Pointer[string] // nil: not known yet
+	ending    chan struct{}          // closed by Stop
+	keeping   sync.WaitGroup         // keepHistory
+}
+
+// newViewServer returns what serves views of source and of the connections of admission.
+func newViewServer(cfg viewConfig, source *ids.Server, admission *conn.Admission) (*viewServer, error) {
+	s := &viewServer{
+		Answers: source.Answers, cfg: cfg, ids: source, admission: admission,
+		openapi:   openapiOf(cfg.Version),
+		ending:    make(chan struct{}),
+		born:      cfg.Clock.Mono(),
+		overviews: shared[*builtOverview]{every: listShare, cost: listRest},
+		members:   latest[[]WorkerInfo]{shared: shared[*asRead[[]WorkerInfo]]{every: workersShare, cost: listRest}},
+		others:    latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}},
+	}
+	for surface := range s.lists {
+		s.lists[surface] = lists{fair.NewTurns(maxLists, 1, ids.Waiters), fair.NewTurns(maxCommon, 1, ids.Waiters)}
+		s.unread[surface] = fair.NewResource(cfg.Portion(maxUnreadLists))
+	}
+	for surface, label := range map[conn.Surface]string{conn.Public: "lists", conn.Admin: "admin_lists"} {
+		if err := cfg.Registry.Register(conn.UnreadBytes(label, s.unread[surface])); err != nil {
+			return nil, fmt.Errorf("metrics: %w", err)
+		}
+	}
+	var err error
+	s.dashboard, err = newDashboard()
+	return s, err
+}
+
+// Start keeps the history until Stop.
+func (s *viewServer) Start() { s.keeping.Go(s.keepHistory) }
+
+// Stop ends what waits for its turn, once; Wait waits for what Start began.
+func (s *viewServer) Stop() { close(s.ending) }
+
+// Wait returns after Stop.
+func (s *viewServer) Wait() { s.keeping.Wait() }
+
+// SetBackend makes the views those of b from the next request on.
+func (s *viewServer) SetBackend(b *Backend) {
+	s.backend.Store(b)
+	s.forgetLists()
+}
+
+// SetOwner names the life of this daemon in GET /api/clock, also while it has no worker ID.
+func (s *viewServer) SetOwner(owner string) { s.owner.Store(&owner) }
