@@ -4,6 +4,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/leafd/leafd/server/ids"
 
 	"github.com/stretchr/testify/require"
@@ -82,7 +84,7 @@ func newServer(t testing.TB) *Server {
 	tab := newTable(segment.Row{Tag: "order", MaxID: 1, Step: 100})
 	flake := &fakeSnowflake{}
 	flake.last.Store(1 << 60)
-	s.SetBackend(&Backend{Backend: ids.Backend{Snowflake: flake, Segments: tab}, Admin: &segment.Table{Admin: tableAdmin{tab}}})
+	s.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: flake, Segments: tab}, Admin: &segment.Table{Admin: tableAdmin{tab}}})
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,6 +23,15 @@ import (
 // documented is the document that leafd serves, for readAnswer.
 var documented = newContract()
 
+// embedded returns a file that package views has in it.
+func embedded(name string) []byte {
+	text, err := os.ReadFile("views/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
 // contract holds answers against an OpenAPI document.
 type contract struct {
 	doc    any
@@ -35,7 +45,7 @@ type contract struct {
 }
 
 func newContract() *contract {
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(openapiFile)))
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(embedded("api/openapi.json"))))
 	if err != nil {
 		panic(err)
 	}

@@ -49,7 +49,7 @@ func TestAPIIsCurrent(t *testing.T) {
 		require.True(t, ok)
 		page = []byte(before + begin + table + end + rest)
 	}
-	for path, want := range map[string][]byte{"api/openapi.json": append(doc, '\n'), "api/endpoints.txt": []byte(endpointList()), "../docs/API.md": page} {
+	for path, want := range map[string][]byte{"views/api/openapi.json": append(doc, '\n'), "views/api/endpoints.txt": []byte(endpointList()), "../docs/API.md": page} {
 		if os.Getenv(writeAPI) != "" {
 			require.NoError(t, os.WriteFile(path, want, 0o644))
 		}
@@ -176,7 +176,7 @@ func statusOf(t testing.TB) map[string]int {
 // openapiDocument makes the document of operations.
 func openapiDocument(t testing.TB) any {
 	status := statusOf(t)
-	d := documenter{t: t, comments: commentsOf(t, ".", "ids", "../segment"), schemas: jsonObject{}, status: status}
+	d := documenter{t: t, comments: commentsOf(t, "views", "ids", "../segment"), schemas: jsonObject{}, status: status}
 	var codes []any
 	for _, a := range advice {
 		for code := range strings.FieldsSeq(a.codes) {
@@ -424,7 +424,7 @@ func (d *documenter) typed(t reflect.Type) jsonObject {
 }
 
 func (d *documenter) object(t reflect.Type) jsonObject {
-	name := cmp.Or(typeNames[t.Name()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
+	name := cmp.Or(typeNames[t.Name()], t.Name())
 	ref := jsonObject{"$ref": "#/components/schemas/" + name}
 	if d.schemas[name] != nil {
 		return ref

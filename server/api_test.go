@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 )
 
 // operation is one request that leafd answers. The OpenAPI document, the tables of
@@ -74,7 +75,7 @@ var (
 	anyText  = jsonObject{"type": "string"}
 	anyBody  = jsonObject{} // of any type
 	positive = jsonObject{"type": "integer", "minimum": 1}
-	tagRow   = rowJSON{}
+	tagRow   = views.ShownTag{}
 
 	paramN     = param{"n", "how many IDs, at most `--max-batch` (10000): growing, one a line, or `{\"ids\":[…]}` with `Accept: application/json`", positive}
 	paramAs    = param{"as", "`ranges`, with `n`: a line for each run of IDs, `first-last`, both included, or `{\"ranges\":[{\"first\":\"1\",\"last\":\"1000\"}]}`; of a tag at most `--max-range` (100000)", jsonObject{"type": "string", "enum": []any{"ranges"}}}
@@ -132,52 +133,52 @@ var operations = []operation{
 	{
 		methods: "GET", path: "/api/clock", id: "getClock", summary: "this machine's clock",
 		more: "It also has the worker ID and the cluster, and since when this daemon issues. Daemons ask each other here.",
-		ok:   replyOf(200, "the clock", reply.ContentJSON, clockAnswer{}, nil), codes: "host_refused",
+		ok:   replyOf(200, "the clock", reply.ContentJSON, views.ClockAnswer{}, nil), codes: "host_refused",
 	},
 	{
 		methods: "GET", path: "/api/worker", id: "getWorker", summary: "the worker that this daemon is",
 		more: "Its worker ID, data directory (`instance`), life (`owner`), and the time from `floor` to `limit` in which it may issue.",
-		ok:   replyOf(200, "this worker", reply.ContentJSON, WorkerInfo{}, nil), codes: "host_refused mode_disabled" + starts,
+		ok:   replyOf(200, "this worker", reply.ContentJSON, views.WorkerInfo{}, nil), codes: "host_refused mode_disabled" + starts,
 	},
 	{
 		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
 		more:   "They are all workers of the cluster, live or not, as ZooKeeper had them at `as_of`; from `free_from` on a new daemon may take the worker ID." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of workers", reply.ContentJSON, workerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
+		ok:     replyOf(200, "a page of workers", reply.ContentJSON, views.WorkerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next",
 		more:   "Each has what is in memory, and how many seconds that lasts." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of tags", reply.ContentJSON, segmentPage{}, nil), codes: "not_found mode_disabled" + starts + gates,
+		ok:     replyOf(200, "a page of tags", reply.ContentJSON, views.SegmentPage{}, nil), codes: "not_found mode_disabled" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/overview", id: "getOverview", summary: "what the dashboard shows: a browser gets it at /",
 		more:   onAdmin,
-		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", reply.ContentJSON, Overview{}, nil), codes: "not_found bad_key" + gates,
+		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", reply.ContentJSON, views.Overview{}, nil), codes: "not_found bad_key" + gates,
 	},
 	{
 		methods: "GET", path: "/api/history", id: "getHistory", summary: "IDs and errors per second of the last hour",
 		more: onAdmin,
-		ok:   replyOf(200, "a sample every 10 s, the oldest first", reply.ContentJSON, History{}, nil), codes: "not_found" + gates,
+		ok:   replyOf(200, "a sample every 10 s, the oldest first", reply.ContentJSON, views.History{}, nil), codes: "not_found" + gates,
 	},
 	{
 		methods: "GET", path: "/api/summary", id: "getSummary", summary: "this daemon in a few lines: rates, readiness, version, an hour",
 		more: "Daemons ask each other here.",
-		ok:   replyOf(200, "this daemon", reply.ContentJSON, Summary{}, nil), codes: gates[1:],
+		ok:   replyOf(200, "this daemon", reply.ContentJSON, views.Summary{}, nil), codes: gates[1:],
 	},
 	{
 		methods: "GET", path: "/api/cluster", id: "getCluster", summary: "all live daemons, each as it answers /api/summary",
 		more: "They are asked in the background, at most once in 5 s: the first answer has this daemon alone, and no `as_of`." + apart,
-		ok:   replyOf(200, "the live daemons, this one first", reply.ContentJSON, Cluster{}, nil), codes: "not_found" + gates,
+		ok:   replyOf(200, "the live daemons, this one first", reply.ContentJSON, views.Cluster{}, nil), codes: "not_found" + gates,
 	},
 	{
 		methods: "POST", path: "/api/segments", id: "createSegment", summary: "add a tag",
-		body: newTag{}, auth: true, ok: replyOf(201, "the new row", reply.ContentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists max_id_low max_id_unknown " + tokens,
+		body: views.NewTag{}, auth: true, ok: replyOf(201, "the new row", reply.ContentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists max_id_low max_id_unknown " + tokens,
 	},
 	{
 		methods: "PATCH", path: "/api/segments/{key}", id: "updateSegment", summary: "change a tag",
-		body: tagChange{}, auth: true, ok: repliesChange, codes: "bad_key bad_step unknown_key " + tokens,
+		body: views.TagChange{}, auth: true, ok: repliesChange, codes: "bad_key bad_step unknown_key " + tokens,
 	},
 	{
 		methods: "DELETE", path: "/api/segments/{key}", id: "deleteSegment", summary: "remove a tag",
@@ -201,13 +202,13 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/healthz", id: "getHealth", summary: "200 while the process serves",
-		ok: replyOf(200, "it serves", reply.ContentJSON, Readiness{}, jsonObject{"status": "ok"}),
+		ok: replyOf(200, "it serves", reply.ContentJSON, views.Readiness{}, jsonObject{"status": "ok"}),
 	},
 	{
 		methods: "GET", path: "/readyz", id: "getReadiness", summary: "200 while IDs can be issued, else 503 with the reason",
 		more: "`status` is `ready`, `degraded` (200) or `not_ready` (503); `conditions` has all that is wrong, the worst first, with its cause and what to do.",
-		ok: append(replyOf(200, "IDs can be issued", reply.ContentJSON, Readiness{}, jsonObject{"status": "ready"}),
-			good{503, "not ready: the code of the worst condition", []media{{reply.ContentJSON, Readiness{}, nil}}}),
+		ok: append(replyOf(200, "IDs can be issued", reply.ContentJSON, views.Readiness{}, jsonObject{"status": "ready"}),
+			good{503, "not ready: the code of the worst condition", []media{{reply.ContentJSON, views.Readiness{}, nil}}}),
 	},
 	{
 		methods: "GET", path: "/metrics", id: "getMetrics", summary: "Prometheus text format",
@@ -231,7 +232,7 @@ var operations = []operation{
 // The bodies that the server writes without a type of theirs.
 
 // typeNames are the names in the document of types that have another one here.
-var typeNames = map[string]string{"rowJSON": "Tag", "clockAnswer": "Clock", "Status": "SegmentStatus", "SpanStatus": "SegmentBuffer"}
+var typeNames = map[string]string{"ShownTag": "Tag", "ClockAnswer": "Clock", "Status": "SegmentStatus", "SpanStatus": "SegmentBuffer"}
 
 // advice tells what to do about each error: a row of the table in docs/API.md each.
 var advice = []struct{ codes, what string }{

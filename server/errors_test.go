@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/leafd/leafd/server/ids"
 
 	"github.com/leafd/leafd/server/reply"
@@ -74,7 +76,7 @@ func TestEveryErrorOfTheGenerators(t *testing.T) {
 
 func TestModesSwitchedOff(t *testing.T) {
 	r := start(t, nil)
-	r.SetBackend(&Backend{})
+	r.SetBackend(&views.Backend{})
 	for _, path := range []string{snowflakePrefix + "x", segmentPrefix + "order", "/api/snowflake/decode/1", "/api/segments", "/api/worker", "/cache", "/db"} {
 		r.get(path).requireError(t, 404, "mode_disabled")
 	}
@@ -146,7 +148,7 @@ func (panicking) NextRange(context.Context, int) (first int64, n int, err error)
 
 func TestPanicIsAnswered(t *testing.T) {
 	r := start(t, nil)
-	r.SetBackend(&Backend{Backend: ids.Backend{Snowflake: panicking{}}, Worker: func() WorkerInfo { panic("boom") }})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: panicking{}}, Worker: func() views.WorkerInfo { panic("boom") }})
 	for _, path := range []string{snowflakePrefix + "x", snowflakePrefix + "x?n=2", snowflakePrefix + "x?n=2&as=ranges", "/api/worker"} {
 		a := r.get(path)
 		a.requireError(t, 500, "internal")

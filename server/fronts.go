@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
+
+	"github.com/leafd/leafd/server/views"
 
 	"github.com/leafd/leafd/server/ids"
 
@@ -66,7 +69,7 @@ func (s *Server) Serve(ln net.Listener, surface conn.Surface) error {
 	}
 	f.listen = s.admission.Listen(ln, surface, serving)
 	if s.fronts == nil {
-		s.views.Start()
+		s.keeping.Go(s.keepHistory)
 	}
 	s.fronts = append(s.fronts, f)
 	s.mu.Unlock()
@@ -89,6 +92,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.down {
 		s.down = true
+		close(s.ending)
 		s.views.Stop()
 	}
 	fronts := s.fronts
@@ -110,7 +114,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	s.views.Wait()
+	s.keeping.Wait()
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("shutdown: %w", err)
 	}
@@ -125,5 +129,19 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	}
 	if !s.ids.RefuseMalformed(ctx) {
 		s.surfaces[conn.Admin](ctx)
+	}
+}
+
+// keepHistory takes points until the server ends.
+func (s *Server) keepHistory() {
+	next := time.NewTicker(views.HistoryInterval)
+	defer next.Stop()
+	for {
+		select {
+		case <-s.ending:
+			return
+		case <-next.C:
+			s.views.TakeHistory()
+		}
 	}
 }

@@ -11,8 +11,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leafd/leafd/server/views"
 
 	"github.com/leafd/leafd/server/ids"
 
@@ -93,7 +96,7 @@ func (*away) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 
 // quiet makes a server without a listener; its log goes nowhere.
 func quiet(t testing.TB) *running {
 	t.Helper()
-	r := &running{t: t, flake: &fakeSnowflake{}}
+	r := &running{t: t, last: new(atomic.Pointer[views.Backend]), flake: &fakeSnowflake{}}
 	cfg := testConfig(io.Discard)
 	cfg.Log = zerolog.Nop()
 	var err error

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
@@ -42,7 +44,7 @@ func TestReadiness(t *testing.T) {
 	set(store)
 	body := readyz(t, r, 200)
 	require.Equal(t, "degraded", body.Status)
-	require.Equal(t, Condition{
+	require.Equal(t, views.Condition{
 		Code: "segment_store", Subject: "MySQL", Severity: "alarm", Message: store.Headline, Cause: store.Cause, Action: store.Action, Age: body.Conditions[0].Age,
 	}, body.Conditions[0])
 
@@ -78,13 +80,13 @@ func TestReadinessIsBounded(t *testing.T) {
 			return all
 		}
 	})
-	require.Len(t, readyz(t, r, 200).Conditions, mostConditions)
+	require.Len(t, readyz(t, r, 200).Conditions, 40)
 	require.Less(t, len(r.get("/readyz").body), 48<<10)
 }
 
 type answerBody struct {
 	Status, Code, Message string
-	Conditions            []Condition
+	Conditions            []views.Condition
 }
 
 func readyz(t *testing.T, r *running, status int) answerBody {

@@ -8,59 +8,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 
 	"github.com/leafd/leafd/server/conn"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/leafd/leafd/server/fair"
 )
-
-// No request has a turn while others have them all, and none waits for ever.
-func TestListsAreMadeInTurns(t *testing.T) {
-	r := start(t, nil)
-	turns := r.views.lists[conn.Public].own
-	var all fair.Waiter
-	take := func() { require.True(t, turns.Take(&all, fair.Address{}, maxLists, time.Minute, nil)) }
-	take()
-	for _, path := range []string{"/db?tag=o", "/cache?tag=o", "/api/segments?after=a", "/api/segments?limit=5", "/api/workers?limit=5", "/api/overview?tag=o"} {
-		answered := make(chan int, 1)
-		go func() { answered <- r.get(path).status }()
-		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
-		turns.Give(maxLists)
-		require.Equal(t, http.StatusOK, <-answered, path)
-		take() // once the turn has rested
-	}
-	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/workers", "/api/overview", "/api/history", "/metrics"} {
-		require.Equal(t, http.StatusOK, r.get(path).status, "%s is the same for all, and has turns of its own", path)
-	}
-	r.get("/db?tag=o").requireError(t, http.StatusServiceUnavailable, "overloaded")
-	require.Equal(t, "1", r.gauge(`leafd_http_shed_total{reason="lists"}`))
-}
-
-// A turn rests after its use.
-func TestTurnsRest(t *testing.T) {
-	r := start(t, nil)
-	turns := r.views.lists[conn.Public].own
-	began := time.Now()
-	for range 3 {
-		require.NoError(t, r.views.list(newRequest(newConn(t), "/db", ""), reply.ContentHTML, func() ([]byte, error) {
-			time.Sleep(20 * time.Millisecond)
-			return nil, nil
-		}))
-	}
-	require.GreaterOrEqual(t, time.Since(began), 3*20*time.Millisecond+2*listRest*20*time.Millisecond)
-	require.Eventually(t, func() bool { return turns.Busy() == 0 }, time.Minute, time.Millisecond)
-}
 
 // The pages of tags together have each tag once, in order.
 func TestPagesOfTags(t *testing.T) {
@@ -74,7 +30,7 @@ func TestPagesOfTags(t *testing.T) {
 	for after, last := "", false; !last; pages++ {
 		a := r.get("/api/segments?limit=7&after=" + url.QueryEscape(after))
 		require.Equal(t, http.StatusOK, a.status, a.body)
-		var page segmentPage
+		var page views.SegmentPage
 		require.NoError(t, json.Unmarshal([]byte(a.body), &page))
 		require.LessOrEqual(t, len(page.Segments), 7)
 		for _, s := range page.Segments {
@@ -91,43 +47,19 @@ func TestPagesOfTags(t *testing.T) {
 	}
 }
 
-// What is the same for all clients is made once.
-func TestPlainPagesAreMadeOnce(t *testing.T) {
-	var made atomic.Int64
-	s := newServer(t)
-	var asking sync.WaitGroup
-	for range 20 {
-		asking.Go(func() {
-			text, err := s.views.text("/db", time.Hour, func() ([]byte, error) { made.Add(1); return []byte("x"), nil })
-			if err != nil || string(text) != "x" {
-				t.Error(text, err)
-			}
-		})
-	}
-	asking.Wait()
-	require.EqualValues(t, 1, made.Load())
-	text, err := s.views.text("/cache", time.Hour, func() ([]byte, error) { return []byte("y"), nil })
-	require.NoError(t, err)
-	require.Equal(t, "y", string(text))
-	s.views.forgetLists()
-	text, err = s.views.text("/db", time.Hour, func() ([]byte, error) { return []byte("z"), nil })
-	require.NoError(t, err)
-	require.Equal(t, "z", string(text))
-}
-
 func TestPagesOfWorkers(t *testing.T) {
 	r := start(t, nil)
 	b := r.newBackend()
-	var all []WorkerInfo
+	var all []views.WorkerInfo
 	for _, id := range []int64{0, 1, 1, 3, 4, 9} { // two entries of worker 1
-		all = append(all, WorkerInfo{ID: id, Node: fmt.Sprint("n", len(all))})
+		all = append(all, views.WorkerInfo{ID: id, Node: fmt.Sprint("n", len(all))})
 	}
-	b.Workers = func(context.Context) ([]WorkerInfo, error) { return all, nil }
+	b.Workers = func(context.Context) ([]views.WorkerInfo, error) { return all, nil }
 	r.SetBackend(b)
 	var seen []string
 	for next := "?limit=2"; next != ""; {
 		var page struct {
-			Workers []WorkerInfo
+			Workers []views.WorkerInfo
 			Next    *int64
 		}
 		require.NoError(t, json.Unmarshal([]byte(r.get("/api/workers"+next).body), &page))
@@ -188,24 +120,4 @@ func TestAnswersBeyondWhatIsUnreadAreRefused(t *testing.T) {
 	require.Equal(t, "3", r.gauge(`leafd_http_shed_total{reason="unread"}`))
 	close(r.flake.block)
 	require.Equal(t, http.StatusOK, busy()[0].status)
-}
-
-// Lists have their own room.
-func TestUnreadListsAreBounded(t *testing.T) {
-	r := start(t, nil)
-	busy := newConn(t) // under way
-	lists := r.views.unread[conn.Public]
-	text := []byte(strings.Repeat("x", ids.InlineBytes+1))
-	require.True(t, busy.Hold(lists, busy.Origin(), maxUnreadLists))
-	require.Equal(t, reply.ErrOverloaded.Code, reply.To(r.views.answer(newRequest(newConn(t), "/db", ""), reply.ContentText, text)).Code)
-	require.NoError(t, r.views.answer(newRequest(newConn(t), "/db", ""), reply.ContentText, text[1:]), "small")
-	require.Equal(t, http.StatusOK, r.get("/metrics").status)
-	require.NotEmpty(t, r.get("/metrics").body)
-	busy.LetGo(lists)
-	ctx := newRequest(newConn(t), "/db", "")
-	require.NoError(t, r.views.answer(ctx, reply.ContentText, text))
-	require.EqualValues(t, len(text), lists.Held())
-	require.Equal(t, string(text), string(ctx.Response.Body()))
-	ctx.Response.Reset()
-	require.Zero(t, lists.Held())
 }

@@ -5,14 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leafd/leafd/server/views"
 
 	"github.com/leafd/leafd/server/ids"
 
@@ -69,7 +71,17 @@ type running struct {
 	log    *lockedBuffer
 	served chan error
 	client *http.Client
+	last   *atomic.Pointer[views.Backend]
 }
+
+// SetBackend is Server's, for forgetLists.
+func (r *running) SetBackend(b *views.Backend) {
+	r.last.Store(b)
+	r.Server.SetBackend(b)
+}
+
+// forgetLists has lists and texts made again, as a change does.
+func (r *running) forgetLists() { r.Server.SetBackend(r.last.Load()) }
 
 const (
 	token           = "a-secret-token"
@@ -96,7 +108,7 @@ func start(t testing.TB, change func(*Config)) *running {
 // startEmpty is start without a backend.
 func startEmpty(t testing.TB, change func(*Config)) *running {
 	t.Helper()
-	r := &running{t: t, log: &lockedBuffer{}, served: make(chan error, 1), flake: &fakeSnowflake{}}
+	r := &running{t: t, last: new(atomic.Pointer[views.Backend]), log: &lockedBuffer{}, served: make(chan error, 1), flake: &fakeSnowflake{}}
 	r.table = newTable(segment.Row{Tag: "order", MaxID: 1, Step: 100}, segment.Row{Tag: "a/b", MaxID: 500, Step: 10, Description: "<script>"})
 	r.flake.last.Store(1 << 60)
 	cfg := testConfig(r.log)
@@ -122,12 +134,12 @@ func startEmpty(t testing.TB, change func(*Config)) *running {
 	return r
 }
 
-func (r *running) newBackend() *Backend {
-	return &Backend{
+func (r *running) newBackend() *views.Backend {
+	return &views.Backend{
 		Backend: ids.Backend{Snowflake: r.flake, Layout: snowflake.DefaultLayout(), Segments: r.table},
 		Admin:   &segment.Table{Admin: tableAdmin{r.table}},
-		Worker: func() WorkerInfo {
-			return WorkerInfo{ID: 7, Node: "10.0.0.5:8080", Owner: "0b5c", Cluster: "c1", Since: 1699990000000, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, State: WorkerLive, Ceiling: 1700000006000, Timestamp: 1700000000000, Started: time.Unix(1700000000, 0).UTC(), Version: "1.2.3"}
+		Worker: func() views.WorkerInfo {
+			return views.WorkerInfo{ID: 7, Node: "10.0.0.5:8080", Owner: "0b5c", Cluster: "c1", Since: 1699990000000, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, State: views.WorkerLive, Ceiling: 1700000006000, Timestamp: 1700000000000, Started: time.Unix(1700000000, 0).UTC(), Version: "1.2.3"}
 		},
 	}
 }
@@ -143,12 +155,7 @@ type answer struct {
 func (r *running) do(method, path, body string, header ...string) answer {
 	r.t.Helper()
 	if path == "/metrics" {
-		r.views.texts.Range(func(name, _ any) bool { // they serve for a moment
-			if strings.Contains(fmt.Sprint(name), "version=") {
-				r.views.texts.Delete(name)
-			}
-			return true
-		})
+		r.forgetLists() // they serve for a moment
 	}
 	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+r.addr+path, strings.NewReader(body))
 	require.NoError(r.t, err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/leafd/leafd/server/ids"
 
 	"github.com/stretchr/testify/require"
@@ -176,7 +178,7 @@ func TestWaitsForRangesBeyondMaxInflightAreShed(t *testing.T) {
 // A request gives its turn back, however it ends.
 func TestTurnsAreGivenBack(t *testing.T) {
 	r := startEmpty(t, crowded(1, time.Second))
-	for name, b := range map[string]*Backend{
+	for name, b := range map[string]*views.Backend{
 		"error": {Backend: ids.Backend{Snowflake: &fakeSnowflake{}, Segments: brokenTags{}}},
 		"panic": {Backend: ids.Backend{Snowflake: panicking{}, Segments: brokenTags{panics: true}}},
 	} {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/leafd/leafd/server/ids"
 
 	"github.com/leafd/leafd/server/reply"
@@ -106,7 +108,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
 	starting := &fakeSnowflake{}
 	starting.fail(reply.ErrStarting)
-	r.SetBackend(&Backend{Backend: ids.Backend{Snowflake: starting}})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: starting}})
 	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("LEAF.SNOWFLAKE x"))
 	require.Regexp(t, "^-LOADING ", c.ask("LEAF.RANGE snowflake x 5"))
 	r.SetBackend(r.newBackend())
@@ -151,7 +153,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	r.table.err = segment.ErrUnavailable
 	r.table.mu.Unlock()
 	require.Equal(t, "-SEGMENT_UNAVAILABLE no range of this tag is in memory and none could be fetched (try again in 1 s)", c.ask("INCR order"))
-	r.SetBackend(&Backend{})
+	r.SetBackend(&views.Backend{})
 	require.Equal(t, "-MODE_DISABLED this kind of ID is switched off here", c.ask("INCR order"))
 	require.NotContains(t, r.get("/metrics").body, "a file's")
 	require.Equal(t, "6", r.gauge(`leafd_redis_errors_total{code="bad_count"}`))
@@ -419,7 +421,7 @@ func TestRedisDrains(t *testing.T) {
 func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	s := newServer(t)
 	waits := make(chan struct{})
-	s.SetBackend(&Backend{Backend: ids.Backend{Snowflake: &fakeSnowflake{}, Segments: hungTags{waits: waits}}})
+	s.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: &fakeSnowflake{}, Segments: hungTags{waits: waits}}})
 	ln := listenTCP(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln, conn.Redis) }()

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/leafd/leafd/server/ids"
 
 	"github.com/leafd/leafd/server/reply"
@@ -81,7 +83,7 @@ func TestDecode(t *testing.T) {
 
 	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
 	require.NoError(t, err)
-	r.SetBackend(&Backend{Backend: ids.Backend{Layout: layout}})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Layout: layout}})
 	require.Contains(t, r.get("/api/snowflake/decode/"+strings.Trim(digits, `"`)).body, `"datacenter":31,"worker":31,"sequence":42`)
 	require.Contains(t, r.get("/decodeSnowflakeId?snowflakeId="+strings.Trim(digits, `"`)).body, `"workerId":"1023"`, "the Java Leaf knows ten bits of worker")
 }
@@ -116,7 +118,7 @@ func TestPages(t *testing.T) {
 	r.table.mu.Lock()
 	r.table.err = errors.New(secret)
 	r.table.mu.Unlock()
-	r.views.forgetLists() // else they serve for a second
+	r.forgetLists() // else they serve for a second
 	a := r.get("/db")
 	a.requireError(t, 503, "segment_unavailable")
 	require.NotContains(t, a.body, "password")
@@ -299,7 +301,7 @@ func TestOnTheRealThings(t *testing.T) {
 	r := startEmpty(t, nil)
 	generator, err := snowflake.New(snowflake.Config{Layout: snowflake.DefaultLayout(), Worker: 5, Clock: r.cfg.Clock, Fence: openFence{}})
 	require.NoError(t, err)
-	r.SetBackend(&Backend{Backend: ids.Backend{Snowflake: generator, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(service)}, Admin: &segment.Table{Admin: store, Marks: marks, Alone: true, Service: service}})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: generator, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(service)}, Admin: &segment.Table{Admin: store, Marks: marks, Alone: true, Service: service}})
 	require.Eventually(t, func() bool { return service.Ready() == nil }, time.Minute, time.Millisecond)
 
 	auth := "Authorization: Bearer " + token

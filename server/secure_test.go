@@ -31,7 +31,7 @@ func (r *running) overTLS(ln net.Listener, conf *tls.Config) *running {
 	r.t.Cleanup(transport.CloseIdleConnections)
 	// The client's scheme is http, so that do works; the connection is TLS all the same.
 	transport.DialContext = transport.DialTLSContext
-	return &running{t: r.t, Server: r.Server, addr: "leafd", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
+	return &running{t: r.t, last: r.last, Server: r.Server, addr: "leafd", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
 }
 
 // secured is a server with a TLS listener.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/leafd/leafd/server/ids"
 
 	"github.com/stretchr/testify/require"
@@ -32,7 +34,7 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ran) })
 	r := startEmpty(t, nil)
 	require.Eventually(t, func() bool { return service.Ready() == nil }, time.Minute, time.Millisecond)
-	r.SetBackend(&Backend{Backend: ids.Backend{Segments: ids.FromService(service)}, Admin: &segment.Table{Admin: store, Service: service}})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Segments: ids.FromService(service)}, Admin: &segment.Table{Admin: store, Service: service}})
 	for _, name := range names {
 		_, err := service.Find(ctx, []byte(name))
 		require.NoError(t, err)
@@ -113,7 +115,7 @@ func TestSegmentsShowUse(t *testing.T) {
 	store.Fail(segmenttest.ErrAway)
 	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a?n=50").status == 503 }, time.Minute, time.Microsecond)
 	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a").status == 503 }, time.Minute, time.Microsecond)
-	r.views.forgetLists() // else they serve for a second
+	r.forgetLists() // else they serve for a second
 	require.EqualValues(t, 0, r.segmentList(t, "").Segments[0]["remaining_s"])
 }
 
@@ -127,7 +129,7 @@ func TestSegmentsWithALimit(t *testing.T) {
 	r.get("/api/segments?other=1").requireError(t, 400, "bad_query")
 	require.Equal(t, 200, r.do("HEAD", "/api/segments?limit=1", "").status)
 
-	r.SetBackend(&Backend{})
+	r.SetBackend(&views.Backend{})
 	r.get("/api/segments?limit=1").requireError(t, 404, "mode_disabled")
 	starting := startEmpty(t, nil)
 	starting.get("/api/segments?limit=1").requireError(t, 503, "starting")

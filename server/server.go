@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/leafd/leafd/server/ids"
 
 	"github.com/leafd/leafd/server/reply"
@@ -36,7 +38,7 @@ const (
 
 // Config is what a Server needs from the start. Zero values get the default; Base and Clock are required.
 type Config struct {
-	viewConfig
+	views.Config
 	// Live has the settings that SetLive may change later.
 	Live ids.Live
 }
@@ -47,13 +49,15 @@ type Server struct {
 	answers   *reply.Answers
 	admission *conn.Admission
 	ids       *ids.Server
-	views     *viewServer
+	views     *views.Server
 	surfaces  map[conn.Surface]fasthttp.RequestHandler // immutable: the routers
 	giveUp    context.CancelFunc
 
-	mu     sync.Mutex
-	fronts []front // mu protects; one for each Serve
-	down   bool    // mu protects; Shutdown was called
+	mu      sync.Mutex
+	fronts  []front        // mu protects; one for each Serve
+	down    bool           // mu protects; Shutdown was called
+	ending  chan struct{}  // closed with down
+	keeping sync.WaitGroup // keepHistory
 }
 
 // New returns a Server that answers 503 starting until SetBackend.
@@ -73,18 +77,18 @@ func New(cfg Config) (*Server, error) {
 }
 
 func build(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, surfaces: make(map[conn.Surface]fasthttp.RequestHandler)}
+	s := &Server{cfg: cfg, ending: make(chan struct{}), surfaces: make(map[conn.Surface]fasthttp.RequestHandler)}
 	var err error
 	if s.answers, err = reply.New(cfg.Registry, cfg.Log); err != nil {
 		return nil, err
 	}
-	if s.admission, err = conn.NewAdmission(cfg.Config.Config); err != nil {
+	if s.admission, err = conn.NewAdmission(cfg.Config.Config.Config); err != nil {
 		return nil, err
 	}
-	if s.ids, err = ids.New(cfg.Config, s.answers, cfg.Live); err != nil {
+	if s.ids, err = ids.New(cfg.Config.Config, s.answers, cfg.Live); err != nil {
 		return nil, err
 	}
-	if s.views, err = newViewServer(cfg.viewConfig, s.ids, s.admission); err != nil {
+	if s.views, err = views.New(cfg.Config, s.ids, s.admission); err != nil {
 		return nil, err
 	}
 	s.surfaces[conn.Public] = s.views.Routes(conn.Public).Handler
@@ -116,7 +120,7 @@ func (c *Config) complete() error {
 }
 
 // SetBackend makes the server answer with b from the next request on; nil: it has none.
-func (s *Server) SetBackend(b *Backend) {
+func (s *Server) SetBackend(b *views.Backend) {
 	var from *ids.Backend
 	if b != nil {
 		from = &b.Backend

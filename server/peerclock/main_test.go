@@ -19,6 +19,7 @@ import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clocktest"
 )
 
@@ -54,7 +55,7 @@ func askOne(t *testing.T, c *peerclock.Client, address string) clock.Sample {
 
 // startLeafd serves a real leafd's HTTP side on host, its clock off by skew, and
 // returns the address.
-func startLeafd(t *testing.T, host string, skew time.Duration, b *server.Backend) string {
+func startLeafd(t *testing.T, host string, skew time.Duration, b *views.Backend) string {
 	t.Helper()
 	clk, err := clocktest.OpenSkewed(t.TempDir() + "/skew")
 	require.NoError(t, err)

@@ -3,17 +3,17 @@ package daemon
 import (
 	"time"
 
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 )
 
 // guards is how far this daemon is from having to stop issuing, as GET
 // /api/overview shows it. It makes no request.
-func (l *life) guards() server.Guards {
+func (l *life) guards() views.Guards {
 	d, w := l.d, l.worker
 	stats := w.Stats()
 	ceiling := w.Ceiling()
-	g := server.Guards{
+	g := views.Guards{
 		Fenced: w.Check() != nil, Ceiling: ceiling,
 		CeilingLead: reply.Milliseconds(d.cfg.Tuning.CeilingLead), ReportInterval: reply.Milliseconds(d.cfg.Tuning.ReportInterval),
 		ReportAge: reply.Milliseconds(stats.File.Age), Registry: "standalone",

@@ -16,7 +16,7 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 )
 
 // listeners checks whether each address that the daemon listens on can be had, and asks the daemon
@@ -87,7 +87,7 @@ func (p *Patient) conditions(ctx context.Context, r *report) {
 	}
 	_, address, _ := strings.Cut(p.Cfg.URL(), "://")
 	answer := client.Fetch(ctx, []string{address}, "/readyz", readyBytes)[0]
-	var ready server.Readiness
+	var ready views.Readiness
 	if err := cmp.Or(answer.Err, json.Unmarshal(answer.Body, &ready)); err != nil {
 		r.Warn(check, fmt.Sprintf("the daemon doesn't say what is wrong with it: %v", err), "see its log, and whether it is that one which has the port")
 		return

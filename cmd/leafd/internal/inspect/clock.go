@@ -9,8 +9,8 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -26,7 +26,7 @@ func LocalRecord(dir string) (worker.Record, error) {
 
 // CheckedPeer is a daemon with a clock that this machine's is compared with.
 type CheckedPeer struct {
-	server.PeerClock
+	views.PeerClock
 	WorkerID *int64 `json:"worker_id,omitempty"` // nil where the daemon was named
 }
 
@@ -62,7 +62,7 @@ func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.R
 	var peers []Worker
 	for i, address := range named {
 		if !slices.Contains(named[:i], address) {
-			peers = append(peers, Worker{ID: worker.NoWorkerID, Address: address, State: server.WorkerLive})
+			peers = append(peers, Worker{ID: worker.NoWorkerID, Address: address, State: views.WorkerLive})
 		}
 	}
 	if len(named) == 0 {
@@ -81,7 +81,7 @@ func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.R
 	panel := clock.Panel{Estimator: c.Cfg.Clock.Estimator, Threshold: c.Cfg.Clock.Threshold}
 	check := JudgeClock(panel, samples, record, c.Clock.Read().Wall())
 	for i, s := range samples {
-		peer := CheckedPeer{PeerClock: server.PeerClockOf(s)}
+		peer := CheckedPeer{PeerClock: views.PeerClockOf(s)}
 		if len(named) == 0 {
 			peer.WorkerID = &peers[i].ID
 		}

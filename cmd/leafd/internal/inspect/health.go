@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/zkreg"
 )
 
 // AskReadiness asks each live daemon that tells an address whether it is ready, all at once.
-func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.Client) ([]server.Summary, error) {
+func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.Client) ([]views.Summary, error) {
 	live, err := liveWorkers(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -22,9 +22,9 @@ func AskReadiness(ctx context.Context, dir *zkreg.Directory, client *peerclock.C
 	for i, w := range live {
 		addresses[i] = w.Address
 	}
-	daemons := make([]server.Summary, len(live))
-	for i, a := range client.Fetch(ctx, addresses, server.SummaryPath, server.SummaryBytes) {
-		daemons[i] = server.SummaryOf(server.PeerAnswer{Address: addresses[i], Body: a.Body, Err: a.Err})
+	daemons := make([]views.Summary, len(live))
+	for i, a := range client.Fetch(ctx, addresses, views.SummaryPath, views.SummaryBytes) {
+		daemons[i] = views.SummaryOf(views.PeerAnswer{Address: addresses[i], Body: a.Body, Err: a.Err})
 		daemons[i].WorkerID, daemons[i].Node = &live[i].ID, cmp.Or(live[i].Node, daemons[i].Node)
 	}
 	return daemons, nil
@@ -45,7 +45,7 @@ func ParentOf(s zkreg.Status) (state, wrong string) {
 }
 
 // NotGood says what is not good about a cluster; nothing where all is.
-func NotGood(s zkreg.Status, daemons []server.Summary, now clock.Millis) []string {
+func NotGood(s zkreg.Status, daemons []views.Summary, now clock.Millis) []string {
 	bad := []string{}
 	if state, words := ParentOf(s); state != "recorded" {
 		bad = append(bad, "the znode of the worker IDs is "+words)
@@ -60,7 +60,7 @@ func NotGood(s zkreg.Status, daemons []server.Summary, now clock.Millis) []strin
 	for _, d := range daemons {
 		failing[d.Status] = append(failing[d.Status], d.Address)
 	}
-	for _, kind := range []struct{ status, words string }{{server.NotReady, "/readyz fails at"}, {server.NoAnswer, "no answer came from"}} {
+	for _, kind := range []struct{ status, words string }{{views.NotReady, "/readyz fails at"}, {views.NoAnswer, "no answer came from"}} {
 		if n := len(failing[kind.status]); n > 0 {
 			bad = append(bad, fmt.Sprintf("%s %d of %d live daemons: %s", kind.words, n, s.Live, strings.Join(failing[kind.status], ", ")))
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
@@ -133,7 +134,7 @@ func serve(ctx context.Context, dir string) (srv *server.Server, http, redis str
 		stop()
 		return nil, "", "", nil, err
 	}
-	srv.SetBackend(&server.Backend{Backend: ids.Backend{Snowflake: flakes, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(segments)}, Admin: &segment.Table{Admin: store}})
+	srv.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: flakes, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(segments)}, Admin: &segment.Table{Admin: store}})
 	var addrs [2]string
 	for i, surface := range []conn.Surface{conn.Public, conn.Redis} {
 		var lc net.ListenConfig

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"cmp"
@@ -71,13 +71,13 @@ type PeerAnswer struct {
 }
 
 // summary answers GET /api/summary, also while the daemon starts.
-func (s *viewServer) summary(ctx *fasthttp.RequestCtx) error {
+func (s *Server) summary(ctx *fasthttp.RequestCtx) error {
 	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
-		return s.text("summary", listShare, func() ([]byte, error) { return reply.EncodeJSON(s.ownSummary()) })
+		return s.text("summary", ListShare, func() ([]byte, error) { return reply.EncodeJSON(s.ownSummary()) })
 	})
 }
 
-func (s *viewServer) ownSummary() Summary {
+func (s *Server) ownSummary() Summary {
 	r, _ := s.readiness()
 	sum := Summary{Node: s.cfg.Node, Version: s.cfg.Version, Uptime: reply.Milliseconds(s.cfg.Clock.Mono() - s.born), Status: r.Status, Code: r.Code, Message: r.Message}
 	if i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return !c.Event }); i >= 0 && sum.Code == "" {
@@ -119,13 +119,13 @@ type heard struct {
 }
 
 // cluster answers GET /api/cluster.
-func (s *viewServer) cluster(ctx *fasthttp.RequestCtx) error {
+func (s *Server) cluster(ctx *fasthttp.RequestCtx) error {
 	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
-		return s.text("cluster", listShare, func() ([]byte, error) { return reply.EncodeJSON(s.clusterView()) })
+		return s.text("cluster", ListShare, func() ([]byte, error) { return reply.EncodeJSON(s.clusterView()) })
 	})
 }
 
-func (s *viewServer) clusterView() Cluster {
+func (s *Server) clusterView() Cluster {
 	self := s.ownSummary()
 	self.Self = true
 	b := s.backend.Load()
@@ -144,7 +144,7 @@ func (s *viewServer) clusterView() Cluster {
 }
 
 // askPeers asks all live peers.
-func (s *viewServer) askPeers(b *Backend) (heard, error) {
+func (s *Server) askPeers(b *Backend) (heard, error) {
 	ctx, cancel := context.WithTimeout(s.cfg.Base, clusterTimeout)
 	defer cancel()
 	answers, leftOut, err := b.Ask(ctx, SummaryPath, SummaryBytes, overviewPeers)
@@ -156,7 +156,7 @@ func (s *viewServer) askPeers(b *Backend) (heard, error) {
 }
 
 // summaryOf is SummaryOf; a peer that gave no answer is named by its entry.
-func (s *viewServer) summaryOf(a PeerAnswer) Summary {
+func (s *Server) summaryOf(a PeerAnswer) Summary {
 	sum, seen := SummaryOf(a), s.members.seen().value
 	if i := slices.IndexFunc(seen, func(w WorkerInfo) bool { return w.Instance == a.Instance }); i >= 0 && sum.Status == NoAnswer {
 		sum.WorkerID, sum.Node = &seen[i].ID, seen[i].Node

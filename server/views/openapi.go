@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"bytes"
@@ -26,6 +26,6 @@ func openapiOf(version string) []byte {
 
 // serveOpenAPI answers GET /openapi.json. Like health it is for every Host: it tells nothing
 // of this daemon but its version.
-func (s *viewServer) serveOpenAPI(ctx *fasthttp.RequestCtx) error {
+func (s *Server) serveOpenAPI(ctx *fasthttp.RequestCtx) error {
 	return s.answerReady(ctx, reply.ContentJSON, s.openapi)
 }

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 )
 
 // Info returns the answer to an INFO of the Redis protocol; without counts, if it isn't whole.
-func (s *viewServer) Info(whole bool) []byte {
+func (s *Server) Info(whole bool) []byte {
 	text, _ := s.text(fmt.Sprint("INFO ", whole), textShare, func() ([]byte, error) { return s.info(whole), nil }) // it has no error
 	return text
 }
 
 // info makes the text of an INFO; without counts, if it isn't whole.
-func (s *viewServer) info(whole bool) (b []byte) {
+func (s *Server) info(whole bool) (b []byte) {
 	_, failed := s.readiness()
 	b = fmt.Appendf(b, "# Server\r\nredis_version:%s\r\nserver_name:leafd\r\nleafd_version:%s\r\nredis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%d\r\n",
 		resp.Compatible, s.cfg.Version, os.Getpid(), int((s.cfg.Clock.Mono() - s.born).Seconds()))

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"bytes"
@@ -57,7 +57,7 @@ const (
 type lists struct{ own, common *fair.Turns }
 
 // inTurn runs use in its turn.
-func (s *viewServer) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() error) error {
+func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() error) error {
 	if !conn.Of(ctx.Conn()).Take(turns, s.ids.AddressOf(ctx), 1, adminTimeout, s.ending) {
 		select {
 		case <-s.ending:
@@ -75,7 +75,7 @@ func (s *viewServer) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use fun
 }
 
 // list answers with what build makes from a whole list.
-func (s *viewServer) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
+func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
 	return s.inTurn(ctx, s.lists[conn.SurfaceOf(ctx.Conn())].own, func() error {
 		text, err := build()
 		if err != nil {
@@ -87,7 +87,7 @@ func (s *viewServer) list(ctx *fasthttp.RequestCtx, contentType string, build fu
 
 // common answers with what find returns, which other requests are given too, and which is
 // not changed afterwards.
-func (s *viewServer) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
+func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
 	return s.inTurn(ctx, s.lists[conn.SurfaceOf(ctx.Conn())].common, func() error {
 		text, err := find()
 		if err != nil {
@@ -101,7 +101,7 @@ func (s *viewServer) common(ctx *fasthttp.RequestCtx, contentType string, find f
 
 // answerReady answers with text that is ready made. To send it costs more than an ID: it takes a turn as requests that arrive
 // together do, which doesn't rest.
-func (s *viewServer) answerReady(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
+func (s *Server) answerReady(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
 	conn.Of(ctx.Conn()).NextTurn()
 	reply.NoStore(&ctx.Response, contentType)
 	ctx.Response.SetBodyRaw(text)
@@ -109,11 +109,11 @@ func (s *viewServer) answerReady(ctx *fasthttp.RequestCtx, contentType string, t
 }
 
 // listOf is list for what is the same for all without a query.
-func (s *viewServer) listOf(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
+func (s *Server) listOf(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
 	if len(ctx.URI().QueryString()) > 0 {
 		return s.list(ctx, contentType, build)
 	}
-	return s.common(ctx, contentType, func() ([]byte, error) { return s.text(string(ctx.Path()), listShare, build) })
+	return s.common(ctx, contentType, func() ([]byte, error) { return s.text(string(ctx.Path()), ListShare, build) })
 }
 
 // jsonOf returns what build returns as JSON.
@@ -122,7 +122,7 @@ func jsonOf(build func() any) func() ([]byte, error) {
 }
 
 // answer answers with text, which may be large.
-func (s *viewServer) answer(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
+func (s *Server) answer(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
 	ctx.SetStatusCode(http.StatusOK)
 	reply.NoStore(&ctx.Response, contentType)
 	if len(text) <= ids.InlineBytes {

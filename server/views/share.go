@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"sync"
@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// listShare is how old a list may be that serves all requests for it.
-	listShare = time.Second
+	// ListShare is how old a list may be that serves all requests for it.
+	ListShare = time.Second
 	// textShare is how old a scrape or an INFO may be.
 	textShare = 100 * time.Millisecond
 	// mostRest bounds rests that are times of what something took: where the process was
@@ -84,7 +84,7 @@ func (s *shared[T]) forget() {
 }
 
 // text returns what build makes under name, at most once in every: requests meanwhile share it.
-func (s *viewServer) text(name string, every time.Duration, build func() ([]byte, error)) ([]byte, error) {
+func (s *Server) text(name string, every time.Duration, build func() ([]byte, error)) ([]byte, error) {
 	known, _ := s.texts.LoadOrStore(name, &shared[[]byte]{every: every, cost: listRest})
 	text, _ := known.(*shared[[]byte])
 	return text.get(build)
@@ -108,7 +108,7 @@ type asRead[T any] struct {
 }
 
 // read returns what from returns, or has returned to another request, and keeps it.
-func (l *latest[T]) read(s *viewServer, from func() (T, error)) (*asRead[T], error) {
+func (l *latest[T]) read(s *Server, from func() (T, error)) (*asRead[T], error) {
 	return l.get(func() (*asRead[T], error) {
 		began, r := s.cfg.Clock.Mono(), &asRead[T]{asOf: s.now()}
 		var err error
@@ -133,13 +133,13 @@ func (l *latest[T]) seen() *asRead[T] {
 }
 
 // stale tells whether r is not to be taken for current.
-func (l *latest[T]) stale(s *viewServer, r *asRead[T]) bool {
+func (l *latest[T]) stale(s *Server, r *asRead[T]) bool {
 	each := max(l.every, time.Duration(1+l.cost)*min(r.took, mostRest)) + l.every // pages ask about as often as it is read
 	return r.failing != "" || r.asOf > 0 && s.cfg.Clock.Mono()-r.at > 2*each
 }
 
 // forgetLists has the next lists read again.
-func (s *viewServer) forgetLists() {
+func (s *Server) forgetLists() {
 	s.members.forget()
 	s.overviews.forget()
 	s.texts.Clear()

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"github.com/valyala/fasthttp"
@@ -123,7 +123,7 @@ type SegmentsView struct {
 
 // overview answers GET /api/overview, also while the daemon starts. ?tag=part lists
 // tags that have that part in their names, in either case.
-func (s *viewServer) overview(ctx *fasthttp.RequestCtx) error {
+func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	part := ctx.QueryArgs().Peek("tag")
 	if len(part) == 0 {
 		return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
@@ -158,7 +158,7 @@ type builtOverview struct {
 }
 
 // buildOverview collects an overview.
-func (s *viewServer) buildOverview() (*builtOverview, error) {
+func (s *Server) buildOverview() (*builtOverview, error) {
 	v := &builtOverview{Overview: s.collectOverview()}
 	if b, err := s.segmentBackend(); err == nil {
 		v.Segments = pickTags(b.Segments.Used, "")
@@ -169,7 +169,7 @@ func (s *viewServer) buildOverview() (*builtOverview, error) {
 }
 
 // collectOverview collects everything but the tags. It asks neither registry nor database.
-func (s *viewServer) collectOverview() Overview {
+func (s *Server) collectOverview() Overview {
 	b := s.backend.Load()
 	v := Overview{
 		Time: s.now(), Uptime: reply.Milliseconds(s.cfg.Clock.Mono() - s.born),

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 )
 
 // admin runs h only for the bearer of a token for that.
-func (s *viewServer) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handler {
+func (s *Server) admin(h func(ctx *fasthttp.RequestCtx, b *Backend) error) handler {
 	return func(ctx *fasthttp.RequestCtx) error {
 		if err := s.authorize(ctx, reply.ErrAdminOff); err != nil {
 			return err
@@ -48,7 +48,7 @@ const callerKey = "caller"
 
 // authorize returns nil for a request with the token of a caller that may do what admins may; else
 // reply.ErrUnauthorized, or off where no caller may.
-func (s *viewServer) authorize(ctx *fasthttp.RequestCtx, off error) error {
+func (s *Server) authorize(ctx *fasthttp.RequestCtx, off error) error {
 	name, on := s.ids.AdminOf(&ctx.Request.Header)
 	if !on {
 		return off
@@ -61,8 +61,8 @@ func (s *viewServer) authorize(ctx *fasthttp.RequestCtx, off error) error {
 	return nil
 }
 
-// newTag is the body of POST /api/segments.
-type newTag struct {
+// NewTag is the body of POST /api/segments.
+type NewTag struct {
 	Tag         string      `json:"tag"`
 	Step        *reply.Wide `json:"step"`
 	MaxID       *reply.Wide `json:"max_id"` // above every ID that is known to be used when not given: 1 for a new tag
@@ -70,8 +70,8 @@ type newTag struct {
 }
 
 // createTag answers POST /api/segments.
-func (s *viewServer) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
-	var t newTag
+func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+	var t NewTag
 	if err := reply.ReadJSON(ctx, &t); err != nil {
 		return err
 	}
@@ -117,16 +117,16 @@ func maxIDAnswer(err *segment.MaxIDError) error {
 	return reply.ErrMaxIDUnknown.With("where the tag may begin isn't known here: give a max_id above every ID that was ever issued of it, %d at least", err.Least)
 }
 
-// rowJSON is a row of leaf_alloc in a body.
-type rowJSON struct {
+// ShownTag is a row of leaf_alloc in a body.
+type ShownTag struct {
 	Tag         string     `json:"tag"`
 	MaxID       reply.Wide `json:"max_id"`
 	Step        reply.Wide `json:"step"`
 	Description string     `json:"description"`
 }
 
-func shownRow(r segment.Row) rowJSON {
-	return rowJSON{r.Tag, reply.Wide(r.MaxID), reply.Wide(r.Step), r.Description}
+func shownRow(r segment.Row) ShownTag {
+	return ShownTag{r.Tag, reply.Wide(r.MaxID), reply.Wide(r.Step), r.Description}
 }
 
 // changedRow answers a change that was made: 204, or the row with Accept:
@@ -139,19 +139,19 @@ func changedRow(ctx *fasthttp.RequestCtx, row segment.Row) error {
 	return nil
 }
 
-// tagChange is the body of PATCH /api/segments/{key}: step, description or both.
-type tagChange struct {
+// TagChange is the body of PATCH /api/segments/{key}: step, description or both.
+type TagChange struct {
 	Step        *reply.Wide `json:"step"`
 	Description *string     `json:"description"` // at most 256 characters
 }
 
 // updateTag answers PATCH /api/segments/{key}.
-func (s *viewServer) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := pathKey(ctx)
 	if err != nil {
 		return err
 	}
-	var change tagChange
+	var change TagChange
 	if err := reply.ReadJSON(ctx, &change); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (s *viewServer) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 }
 
 // deleteTag answers DELETE /api/segments/{key}.
-func (s *viewServer) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
+func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	key, err := pathKey(ctx)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func checkDescription(d *string) error {
 
 // storeError returns the answer to a failed read or change of the table. An error that
 // translations doesn't have comes from the driver: it is logged, and never shown.
-func (s *viewServer) storeError(ctx *fasthttp.RequestCtx, err error) error {
+func (s *Server) storeError(ctx *fasthttp.RequestCtx, err error) error {
 	if e := reply.To(err); e != reply.ErrInternal && e != reply.ErrOverloaded {
 		return e
 	}

@@ -1,10 +1,10 @@
-package server
+package views
 
 // workersView returns the workers as last read, and has them read again:
 //
 // An overview waits for nothing: the registry is read in the background, one
 // read at a time, bounded, and only while overviews are asked for.
-func (s *viewServer) workersView(b *Backend, self *WorkerInfo) WorkersView {
+func (s *Server) workersView(b *Backend, self *WorkerInfo) WorkersView {
 	v := WorkersView{List: []WorkerInfo{}}
 	if b.Workers == nil {
 		if self != nil {

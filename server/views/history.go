@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"math"
@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// historyInterval is how often a point is taken, and historyPoints how many are kept: an
+	// HistoryInterval is how often a point is taken, and historyPoints how many are kept: an
 	// hour of them.
-	historyInterval = 10 * time.Second
+	HistoryInterval = 10 * time.Second
 	historyPoints   = 360
 )
 
@@ -21,7 +21,7 @@ const (
 // keeps:
 //
 //  1. Its memory is fixed. No request counts for it: a point is what the counters
-//     of /metrics say, taken every historyInterval while the server serves.
+//     of /metrics say, taken each HistoryInterval while the server serves.
 //  2. Its times are the process's age, which no step of the clock changes.
 type history struct {
 	mu   sync.Mutex
@@ -63,7 +63,7 @@ func (h *history) take(at time.Duration, now [3]float64) {
 func (h *history) text() ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := History{Interval: reply.Milliseconds(historyInterval), Points: []HistoryPoint{}}
+	all := History{Interval: reply.Milliseconds(HistoryInterval), Points: []HistoryPoint{}}
 	for i := max(0, h.n-historyPoints); i < h.n; i++ {
 		all.Points = append(all.Points, h.ring[i%historyPoints])
 	}
@@ -71,25 +71,12 @@ func (h *history) text() ([]byte, error) {
 }
 
 // answerHistory answers GET /api/history.
-func (s *viewServer) answerHistory(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) { return s.text("history", listShare, s.history.text) })
+func (s *Server) answerHistory(ctx *fasthttp.RequestCtx) error {
+	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) { return s.text("history", ListShare, s.history.text) })
 }
 
-// keepHistory takes points until the server ends.
-func (s *viewServer) keepHistory() {
-	next := time.NewTicker(historyInterval)
-	defer next.Stop()
-	for {
-		select {
-		case <-s.ending:
-			return
-		case <-next.C:
-			s.takeHistory()
-		}
-	}
-}
-
-func (s *viewServer) takeHistory() {
+// TakeHistory adds a point to the history: the server calls it each HistoryInterval.
+func (s *Server) TakeHistory() {
 	snowflake, segment := s.ids.Issued()
 	counted := [3]float64{float64(snowflake), float64(segment)}
 	for _, n := range s.Counts() {

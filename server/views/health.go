@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"net/http"
@@ -39,12 +39,12 @@ type Condition struct {
 
 // healthz answers as long as the process serves: a restart fixes nothing that /readyz
 // reports.
-func (s *viewServer) healthz(ctx *fasthttp.RequestCtx) error {
+func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
 	return reply.WriteJSON(ctx, http.StatusOK, Readiness{Status: "ok"})
 }
 
 // readyz tells whether this daemon should get requests.
-func (s *viewServer) readyz(ctx *fasthttp.RequestCtx) error {
+func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	r, failed := s.readiness()
 	if failed == nil {
 		return reply.WriteJSON(ctx, http.StatusOK, r)
@@ -54,13 +54,13 @@ func (s *viewServer) readyz(ctx *fasthttp.RequestCtx) error {
 }
 
 // Ready tells whether GET /readyz answers 200.
-func (s *viewServer) Ready() bool {
+func (s *Server) Ready() bool {
 	_, failed := s.readiness()
 	return failed == nil
 }
 
 // Conditions returns what is wrong with this daemon, the worst first.
-func (s *viewServer) Conditions() []condition.Condition {
+func (s *Server) Conditions() []condition.Condition {
 	var all []condition.Condition
 	if s.cfg.Conditions != nil {
 		all = s.cfg.Conditions()
@@ -77,7 +77,7 @@ func (s *viewServer) Conditions() []condition.Condition {
 
 // readiness returns what is wrong, and the answer to the first that makes this daemon not ready;
 // nil when ready.
-func (s *viewServer) readiness() (Readiness, *reply.Error) {
+func (s *Server) readiness() (Readiness, *reply.Error) {
 	r := Readiness{Status: "ready"}
 	var failed *reply.Error
 	mono := s.cfg.Clock.Mono()

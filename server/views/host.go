@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"github.com/valyala/fasthttp"
@@ -19,7 +19,7 @@ import (
 //     network could take.
 //  2. Where no browser can be tricked nothing is checked: on a unix socket, over TLS
 //     (a page has no certificate of ours for its name), without Host.
-func (s *viewServer) checkHost(ctx *fasthttp.RequestCtx) error {
+func (s *Server) checkHost(ctx *fasthttp.RequestCtx) error {
 	if c, ok := ctx.Conn().(*conn.Conn); ok && (c.Secure() || c.LocalAddr().Network() == "unix") {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (s *viewServer) checkHost(ctx *fasthttp.RequestCtx) error {
 }
 
 // named is h for requests that checkHost takes.
-func (s *viewServer) named(h handler) handler {
+func (s *Server) named(h handler) handler {
 	return func(ctx *fasthttp.RequestCtx) error {
 		if err := s.checkHost(ctx); err != nil {
 			return err

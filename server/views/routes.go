@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"net/http"
@@ -19,7 +19,7 @@ import (
 type handler func(ctx *fasthttp.RequestCtx) error
 
 // Routes returns the router of everything off the hot path of a surface.
-func (s *viewServer) Routes(surface conn.Surface) *router.Router {
+func (s *Server) Routes(surface conn.Surface) *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
@@ -98,7 +98,7 @@ func (s *viewServer) Routes(surface conn.Surface) *router.Router {
 }
 
 // wrap returns h for requests that have no query parameters but these.
-func (s *viewServer) wrap(h handler, params ...string) fasthttp.RequestHandler {
+func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
 	refusal := reply.ErrBadQuery.With("this path has no query parameters")
 	if len(params) > 0 {
 		refusal = reply.ErrBadQuery.With("the query parameters of this path are %s alone", strings.Join(params, " and "))
@@ -122,7 +122,7 @@ func (s *viewServer) wrap(h handler, params ...string) fasthttp.RequestHandler {
 }
 
 // ready returns the backend, or errStarting or errDraining while there is none.
-func (s *viewServer) ready() (*Backend, error) {
+func (s *Server) ready() (*Backend, error) {
 	if b := s.backend.Load(); b != nil {
 		return b, nil
 	}

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"context"
@@ -121,8 +121,8 @@ const (
 	workersShare = 2 * time.Second
 )
 
-// workerPage is the answer of GET /api/workers.
-type workerPage struct {
+// WorkerPage is the answer of GET /api/workers.
+type WorkerPage struct {
 	// AsOf is when the registry was read, ms.
 	AsOf    clock.Millis `json:"as_of"`
 	Workers []WorkerInfo `json:"workers"`
@@ -130,7 +130,7 @@ type workerPage struct {
 }
 
 // worker answers GET /api/worker.
-func (s *viewServer) worker(ctx *fasthttp.RequestCtx) error {
+func (s *Server) worker(ctx *fasthttp.RequestCtx) error {
 	b, err := s.ready()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *viewServer) worker(ctx *fasthttp.RequestCtx) error {
 }
 
 // workers answers GET /api/workers: a page of them, by ID, after the ID ?after.
-func (s *viewServer) workers(ctx *fasthttp.RequestCtx) error {
+func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	p, err := pageOf(ctx)
 	if err != nil {
 		return err
@@ -174,34 +174,34 @@ func (s *viewServer) workers(ctx *fasthttp.RequestCtx) error {
 }
 
 // now is the wall clock's.
-func (s *viewServer) now() clock.Millis {
+func (s *Server) now() clock.Millis {
 	wallNS, _ := s.cfg.Clock.Wall()
 	return clock.Millis(wallNS / int64(time.Millisecond))
 }
 
 // ofWorkers returns the page of list, which is ordered by ID.
-func (p page) ofWorkers(list []WorkerInfo, after int64) workerPage {
+func (p page) ofWorkers(list []WorkerInfo, after int64) WorkerPage {
 	from := slices.IndexFunc(list, func(w WorkerInfo) bool { return w.ID > after })
 	if from < 0 {
-		return workerPage{Workers: []WorkerInfo{}}
+		return WorkerPage{Workers: []WorkerInfo{}}
 	}
 	list = list[from:]
 	n := p.limit
 	if len(list) <= n {
-		return workerPage{Workers: list}
+		return WorkerPage{Workers: list}
 	}
 	for n < len(list) && list[n].ID == list[n-1].ID { // two entries of one worker ID
 		n++
 	}
-	return workerPage{Workers: list[:n], Next: &list[n-1].ID}
+	return WorkerPage{Workers: list[:n], Next: &list[n-1].ID}
 }
 
 // registered returns the workers of the registry, and keeps them for the overview.
-func (s *viewServer) registered(b *Backend) (*asRead[[]WorkerInfo], error) {
+func (s *Server) registered(b *Backend) (*asRead[[]WorkerInfo], error) {
 	return s.members.read(s, func() ([]WorkerInfo, error) { return s.askRegistry(b) })
 }
 
-func (s *viewServer) askRegistry(b *Backend) ([]WorkerInfo, error) {
+func (s *Server) askRegistry(b *Backend) ([]WorkerInfo, error) {
 	below, cancel := context.WithTimeout(s.cfg.Base, registryTimeout)
 	defer cancel()
 	list, err := b.Workers(below)

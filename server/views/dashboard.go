@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"bytes"
@@ -69,7 +69,7 @@ func hashSource(content []byte) string {
 }
 
 // root answers GET /: the dashboard for browsers, the list of endpoints for others.
-func (s *viewServer) root(ctx *fasthttp.RequestCtx) error {
+func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set(fasthttp.HeaderVary, fasthttp.HeaderAccept)
 	if !reply.Accepts(&ctx.Request.Header, reply.TypeHTML) {
 		return s.listEndpoints(ctx)
@@ -82,7 +82,7 @@ func (s *viewServer) root(ctx *fasthttp.RequestCtx) error {
 }
 
 // listEndpoints answers GET / with the list of endpoints.
-func (s *viewServer) listEndpoints(ctx *fasthttp.RequestCtx) error {
+func (s *Server) listEndpoints(ctx *fasthttp.RequestCtx) error {
 	reply.NoStore(&ctx.Response, reply.ContentText)
 	ctx.SetBodyString(endpoints)
 	return nil

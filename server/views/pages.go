@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"bytes"
@@ -40,7 +40,7 @@ type shownPage[T segment.Status | segment.Row] struct {
 
 // cachePage answers GET /cache, a page of the Java Leaf: the tags in memory, with that
 // page's columns and a few more. ?tag=part shows the tags that have that part in their names.
-func (s *viewServer) cachePage(ctx *fasthttp.RequestCtx) error {
+func (s *Server) cachePage(ctx *fasthttp.RequestCtx) error {
 	b, err := s.segmentBackend()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *viewServer) cachePage(ctx *fasthttp.RequestCtx) error {
 
 // dbPage answers GET /db, a page of the Java Leaf: the rows of leaf_alloc, with that
 // page's columns and the description. ?tag is as for /cache.
-func (s *viewServer) dbPage(ctx *fasthttp.RequestCtx) error {
+func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 	b, err := s.segmentBackend()
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *viewServer) dbPage(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-func writePage[T segment.Status | segment.Row](s *viewServer, ctx *fasthttp.RequestCtx, name string, read func(part string) (shownPage[T], error)) error {
+func writePage[T segment.Status | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, read func(part string) (shownPage[T], error)) error {
 	part := string(ctx.QueryArgs().Peek("tag"))
 	guardPage(ctx, pagePolicy)
 	return s.listOf(ctx, reply.ContentHTML, func() ([]byte, error) {

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 )
 
 // serveMetrics answers GET /metrics. Each format has its own scrapes.
-func (s *viewServer) serveMetrics(ctx *fasthttp.RequestCtx) error {
+func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) error {
 	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
 	return s.common(ctx, string(format), func() ([]byte, error) {
 		return s.text(string(format), textShare, func() ([]byte, error) { return scrape(s.cfg.Registry, format) })

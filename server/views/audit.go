@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"github.com/rs/zerolog"
@@ -14,7 +14,7 @@ import (
 // audit logs a change that was made as one line with audit=<action>, at every log
 // level. before and after are the old and new values; nil is left out. Every change by
 // HTTP is logged here.
-func (s *viewServer) audit(ctx *fasthttp.RequestCtx, action, tag string, before, after zerolog.LogObjectMarshaler) {
+func (s *Server) audit(ctx *fasthttp.RequestCtx, action, tag string, before, after zerolog.LogObjectMarshaler) {
 	// A line without a level is not dropped by any log level.
 	e := s.cfg.Log.WithLevel(zerolog.NoLevel).Str(zerolog.LevelFieldName, zerolog.LevelInfoValue)
 	e = conn.From(reply.Traced(e.Str("audit", action).Str("tag", tag), ctx), ctx.Conn()).Interface("who", ctx.UserValue(callerKey))
@@ -29,7 +29,7 @@ func (s *viewServer) audit(ctx *fasthttp.RequestCtx, action, tag string, before,
 
 // auditRefused logs an unauthorized attempt. There can be thousands a second, so they
 // are sampled.
-func (s *viewServer) auditRefused(ctx *fasthttp.RequestCtx, why string) {
+func (s *Server) auditRefused(ctx *fasthttp.RequestCtx, why string) {
 	conn.From(reply.Traced(s.Sampled.Warn().Str("audit", "refused"), ctx), ctx.Conn()).Bytes("method", ctx.Method()).Bytes("path", ctx.Path()).Msg(why)
 }
 

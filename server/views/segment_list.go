@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"github.com/valyala/fasthttp"
@@ -7,14 +7,14 @@ import (
 	"github.com/leafd/leafd/server/reply"
 )
 
-// segmentPage is the answer of GET /api/segments.
-type segmentPage struct {
+// SegmentPage is the answer of GET /api/segments.
+type SegmentPage struct {
 	Segments []segment.Status `json:"segments"`
 	Next     string           `json:"next,omitempty"` // the cursor; empty: this is the last page
 }
 
 // segments answers GET /api/segments: a page of the tags in memory, ordered by name, after ?after.
-func (s *viewServer) segments(ctx *fasthttp.RequestCtx) error {
+func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	p, err := pageOf(ctx)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *viewServer) segments(ctx *fasthttp.RequestCtx) error {
 	}
 	return s.listOf(ctx, reply.ContentJSON, jsonOf(func() any {
 		list, more := b.Segments.Page(p.after, "", p.limit)
-		answer := segmentPage{Segments: list}
+		answer := SegmentPage{Segments: list}
 		if more > 0 {
 			answer.Next = list[len(list)-1].Tag
 		}
@@ -34,7 +34,7 @@ func (s *viewServer) segments(ctx *fasthttp.RequestCtx) error {
 }
 
 // segmentBackend returns the backend, where segment IDs are switched on.
-func (s *viewServer) segmentBackend() (*Backend, error) {
+func (s *Server) segmentBackend() (*Backend, error) {
 	b, err := s.ready()
 	if err == nil && b.Segments == nil {
 		err = reply.ErrModeDisabled

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"net/http"
@@ -25,8 +25,8 @@ type ClockInfo struct {
 	Samples []clock.Sample
 }
 
-// clockAnswer is the answer of GET /api/clock. What isn't known is left out.
-type clockAnswer struct {
+// ClockAnswer is the answer of GET /api/clock. What isn't known is left out.
+type ClockAnswer struct {
 	Node      string       `json:"node,omitempty"`
 	Owner     string       `json:"owner,omitempty"` // UUID of the life of this daemon
 	WorkerID  *int64       `json:"worker_id,omitempty"`
@@ -39,8 +39,8 @@ type clockAnswer struct {
 // clock answers GET /api/clock, also while the daemon starts: peers compare clocks before
 // they have an identity. What the peers say of this clock is in the overview: daemons ask
 // each other here, and a thousand of them would send a thousand lists of a thousand.
-func (s *viewServer) clock(ctx *fasthttp.RequestCtx) error {
-	a := clockAnswer{Node: s.cfg.Node}
+func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
+	a := ClockAnswer{Node: s.cfg.Node}
 	if owner := s.owner.Load(); owner != nil {
 		a.Owner = *owner
 	}

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"strconv"
@@ -17,7 +17,7 @@ const maxProfileSeconds = 10
 
 // pprofRoutes adds /debug/pprof to the admin surface. A profile shows memory and costs
 // time, so it is for callers that may change tags; where there is no token for that, there is none.
-func (s *viewServer) pprofRoutes(r *router.Router) {
+func (s *Server) pprofRoutes(r *router.Router) {
 	r.GET("/debug/pprof/{profile}", s.wrap(func(ctx *fasthttp.RequestCtx) error {
 		if err := s.authorize(ctx, reply.ErrNotFound); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package server
+package views
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/leafd/leafd/server/reply"
 )
 
-// viewConfig is what is needed from the start to serve all but IDs.
-type viewConfig struct {
+// Config is what is needed from the start to serve all but IDs.
+type Config struct {
 	ids.Config
 	// Node names this daemon in GET /api/clock until a Backend's Worker does; empty: it
 	// is left out.
@@ -30,10 +30,10 @@ type viewConfig struct {
 	Events func() []OverviewEvent
 }
 
-// viewServer answers the requests that are none for IDs.
-type viewServer struct {
+// Server answers the requests that are none for IDs.
+type Server struct {
 	*reply.Answers
-	cfg       viewConfig // immutable
+	cfg       Config // immutable
 	ids       *ids.Server
 	admission *conn.Admission
 	born      time.Duration // immutable; on the monotonic clock
@@ -49,17 +49,16 @@ type viewServer struct {
 	backend   atomic.Pointer[Backend]
 	owner     atomic.Pointer[string] // nil: not known yet
 	ending    chan struct{}          // closed by Stop
-	keeping   sync.WaitGroup         // keepHistory
 }
 
-// newViewServer returns what serves views of source and of the connections of admission.
-func newViewServer(cfg viewConfig, source *ids.Server, admission *conn.Admission) (*viewServer, error) {
-	s := &viewServer{
+// New returns what serves views of source and of the connections of admission.
+func New(cfg Config, source *ids.Server, admission *conn.Admission) (*Server, error) {
+	s := &Server{
 		Answers: source.Answers, cfg: cfg, ids: source, admission: admission,
 		openapi:   openapiOf(cfg.Version),
 		ending:    make(chan struct{}),
 		born:      cfg.Clock.Mono(),
-		overviews: shared[*builtOverview]{every: listShare, cost: listRest},
+		overviews: shared[*builtOverview]{every: ListShare, cost: listRest},
 		members:   latest[[]WorkerInfo]{shared: shared[*asRead[[]WorkerInfo]]{every: workersShare, cost: listRest}},
 		others:    latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}},
 	}
@@ -77,20 +76,14 @@ func newViewServer(cfg viewConfig, source *ids.Server, admission *conn.Admission
 	return s, err
 }
 
-// Start keeps the history until Stop.
-func (s *viewServer) Start() { s.keeping.Go(s.keepHistory) }
-
-// Stop ends what waits for its turn, once; Wait waits for what Start began.
-func (s *viewServer) Stop() { close(s.ending) }
-
-// Wait returns after Stop.
-func (s *viewServer) Wait() { s.keeping.Wait() }
+// Stop ends what waits for its turn; it is called once.
+func (s *Server) Stop() { close(s.ending) }
 
 // SetBackend makes the views those of b from the next request on.
-func (s *viewServer) SetBackend(b *Backend) {
+func (s *Server) SetBackend(b *Backend) {
 	s.backend.Store(b)
 	s.forgetLists()
 }
 
 // SetOwner names the life of this daemon in GET /api/clock, also while it has no worker ID.
-func (s *viewServer) SetOwner(owner string) { s.owner.Store(&owner) }
+func (s *Server) SetOwner(owner string) { s.owner.Store(&owner) }
