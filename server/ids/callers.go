@@ -80,12 +80,6 @@ func newCallers(l Live, before callers) callers {
 // of returns the caller of a token; nil where there is none.
 func (a *callers) of(token []byte) *caller { return a.byDigest[sha256.Sum256(token)] }
 
-// admit returns the caller of a request for IDs of this key on c; errNoToken, errKeyRefused.
-func (a *callers) admit(c *client, h *fasthttp.RequestHeader, key []byte) (*caller, error) {
-	by := c.bearer.of(a, h.PeekCanonical(headerAuthorization))
-	return by, a.may(by, key)
-}
-
 // may tells whether c, nil for none, may have IDs of this key, or returns errNoToken or
 // errKeyRefused.
 func (a *callers) may(c *caller, key []byte) error {

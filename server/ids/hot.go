@@ -66,17 +66,15 @@ func (s *Server) serveIDs(ctx *fasthttp.RequestCtx, m mode, rest []byte) error {
 	if err != nil {
 		return err
 	}
-	if m == snowflakeMode && len(key) > maxSnowflakeKey {
+	if len(key) > kinds[m].maxKey {
 		return reply.ErrBadKey
 	}
 	settings := s.live.Load()
 	var by *caller
 	if settings.callers.on {
-		if by, err = settings.callers.admit(c, &ctx.Request.Header, key); err != nil {
-			return err
-		}
+		by = c.bearer.of(&settings.callers, ctx.Request.Header.PeekCanonical(headerAuthorization))
 	}
-	b, err := s.source(m)
+	b, err := s.admit(settings, by, m, key)
 	if err != nil {
 		return err
 	}
@@ -137,11 +135,7 @@ func (s *Server) headIDs(ctx *fasthttp.RequestCtx, b *Backend, m mode, key []byt
 			return err
 		}
 	}
-	if asJSON {
-		reply.NoStore(&ctx.Response, reply.ContentJSON)
-	} else {
-		reply.NoStore(&ctx.Response, reply.ContentText)
-	}
+	reply.NoStore(&ctx.Response, forms[textForm(asJSON, false)].contentType)
 	return nil
 }
 
@@ -152,11 +146,7 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, a asked) error {
 		s.metrics.latency.refuse(ctx, a.mode, a.n > 1)
 		return err
 	}
-	if a.form == formJSON || a.form == formRangesJSON {
-		reply.NoStore(&ctx.Response, reply.ContentJSON)
-	} else {
-		reply.NoStore(&ctx.Response, reply.ContentText)
-	}
+	reply.NoStore(&ctx.Response, forms[a.form].contentType)
 	if a.n == 1 {
 		s.metrics.latency.one(ctx, a.c, a.mode, clock.MonoOf(ctx.Time()))
 	} else {

@@ -9,15 +9,16 @@ import (
 	"github.com/leafd/leafd/server/reply"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server/resp"
-	"github.com/leafd/leafd/snowflake"
 )
 
-// The way to an ID, in every protocol that it is asked for in: source and overload.charge, each
-// of which may refuse, and then next or batch.
+// The way to an ID, in every protocol that it is asked for in: admit, the count, and overload.charge, each
+// of which may refuse; and then next or batch.
 
-// source returns the backend, where it has the mode.
-func (s *Server) source(m mode) (*Backend, error) {
+// admit returns where IDs of a key come from, for a caller, nil for none, that may have them.
+func (s *Server) admit(settings *live, by *caller, m mode, key []byte) (*Backend, error) {
+	if err := settings.callers.may(by, key); err != nil {
+		return nil, err
+	}
 	b := s.backend.Load()
 	if b == nil {
 		return nil, s.NotStarted()
@@ -65,101 +66,6 @@ type batch struct {
 type batchIDs struct {
 	ids    []int64
 	ranges []segment.IDRange
-}
-
-// form is how a batch is written.
-type form uint8
-
-const (
-	formLines form = iota // one ID a line
-	formJSON              // strings: JavaScript's numbers end at 2^53
-	formRESP
-	formRESPStrings
-	formRanges // first-last a line
-	formRangesJSON
-	formRangesRESP // pairs of strings
-)
-
-// textForm is the form of an answer by HTTP.
-func textForm(asJSON, ranges bool) form {
-	switch {
-	case ranges && asJSON:
-		return formRangesJSON
-	case ranges:
-		return formRanges
-	case asJSON:
-		return formJSON
-	}
-	return formLines
-}
-
-func (f form) ranges() bool { return f >= formRanges }
-
-// textBytes is at least what the text of n IDs, or ranges, takes in any form.
-func (f form) textBytes(n int) int {
-	const array, id, pair = len(`{"ranges":[]}`) + maxDigits, len("$19\r\n\r\n") + maxDigits, len(`{"first":"","last":""},`) + 2*maxDigits
-	if f.ranges() {
-		return array + n*(pair+len("*2\r\n"))
-	}
-	return array + n*id
-}
-
-// append appends the text of IDs.
-func (f form) append(b []byte, ids []int64) []byte {
-	switch f {
-	case formLines:
-		for _, id := range ids {
-			b = append(snowflake.AppendDecimal(b, id), '\n')
-		}
-	case formJSON:
-		b = append(b, `{"ids":[`...)
-		for i, id := range ids {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(snowflake.AppendDecimal(append(b, '"'), id), '"')
-		}
-		b = append(b, ']', '}')
-	case formRESP:
-		b = resp.AppendArray(b, len(ids))
-		for _, id := range ids {
-			b = resp.AppendInt(b, id)
-		}
-	case formRESPStrings:
-		b = resp.AppendArray(b, len(ids))
-		for _, id := range ids {
-			b = resp.AppendIntText(b, id)
-		}
-	case formRanges, formRangesJSON, formRangesRESP: // appendRanges
-	}
-	return b
-}
-
-// appendRanges appends the text of ranges.
-func (f form) appendRanges(b []byte, ranges []segment.IDRange) []byte {
-	switch f {
-	case formRangesJSON:
-		b = append(b, `{"ranges":[`...)
-		for i, r := range ranges {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = snowflake.AppendDecimal(append(b, `{"first":"`...), r.First)
-			b = append(snowflake.AppendDecimal(append(b, `","last":"`...), r.Last), `"}`...)
-		}
-		b = append(b, ']', '}')
-	case formRangesRESP:
-		b = resp.AppendArray(b, len(ranges))
-		for _, r := range ranges {
-			b = resp.AppendIntText(resp.AppendIntText(resp.AppendArray(b, 2), r.First), r.Last)
-		}
-	default:
-		for _, r := range ranges {
-			b = append(snowflake.AppendDecimal(b, r.First), '-')
-			b = append(snowflake.AppendDecimal(b, r.Last), '\n')
-		}
-	}
-	return b
 }
 
 // asked is a request for n IDs of a key.

@@ -183,13 +183,8 @@ func (l *latency) histogram(m mode, batch int) prometheus.Metric {
 			buckets[latencyBounds[b].Seconds()] = count
 		}
 	}
-	return prometheus.MustNewConstHistogram(l.desc, count, time.Duration(sumNS).Seconds(), buckets, modeNames[m], [...]string{"no", "yes"}[batch])
+	return prometheus.MustNewConstHistogram(l.desc, count, time.Duration(sumNS).Seconds(), buckets, kinds[m].name, [...]string{"no", "yes"}[batch])
 }
-
-// modeNames are the label values of the modes.
-//
-//nolint:gochecknoglobals // never written to
-var modeNames = [modes]string{snowflakeMode: "snowflake", segmentMode: "segment"}
 
 var _ prometheus.Collector = (*latency)(nil)
 

@@ -30,7 +30,7 @@ func newMetrics(reg *prometheus.Registry, version string) (*metrics, error) {
 	build.Set(1)
 	issued := func(of mode) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "leafd_ids_issued_total", Help: "IDs put into responses.", ConstLabels: prometheus.Labels{"mode": modeNames[of]},
+			Name: "leafd_ids_issued_total", Help: "IDs put into responses.", ConstLabels: prometheus.Labels{"mode": kinds[of].name},
 		}, func() float64 { return float64(m.issued(of)) })
 	}
 	for _, c := range []prometheus.Collector{m.latency, m.redisLatency, issued(snowflakeMode), issued(segmentMode), build} {

@@ -99,14 +99,14 @@ func newOverload(cfg *Config) (*overload, error) {
 	}, []string{"mode"})
 	for m := range modes {
 		if m != noMode {
-			o.limited[m] = limited.WithLabelValues(modeNames[m])
+			o.limited[m] = limited.WithLabelValues(kinds[m].name)
 		}
 	}
 	inflight := func(m mode) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "leafd_http_inflight",
 			Help:        "Batches, and requests that wait for a range or a name.",
-			ConstLabels: prometheus.Labels{"mode": modeNames[m]},
+			ConstLabels: prometheus.Labels{"mode": kinds[m].name},
 		}, func() float64 { return float64(o.inflight[m].Load()) })
 	}
 	for _, c := range []prometheus.Collector{

@@ -39,16 +39,6 @@ func (r *redisClient) serve() {
 	}
 }
 
-// redisModes are the modes of package resp.
-//
-//nolint:gochecknoglobals // never written to
-var redisModes = [...]mode{resp.Snowflake: snowflakeMode, resp.Segment: segmentMode}
-
-// redisForms are the forms of package resp.
-//
-//nolint:gochecknoglobals // never written to
-var redisForms = [...]form{resp.Integers: formRESP, resp.Strings: formRESPStrings, resp.Ranges: formRangesRESP}
-
 // redisClient is a connection of the Redis protocol, and what its commands are answered
 // from. One goroutine uses it. It keeps the rules of serveIDs and of latency.
 type redisClient struct {
@@ -118,7 +108,10 @@ func (r *redisClient) Write(p []byte) (int, error) {
 // Next implements resp.Source.
 func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n int, err error) {
 	m := redisModes[of]
-	b, settings, err := r.admit(m, key, 1)
+	b, settings, err := r.admit(m, key)
+	if err == nil {
+		err = r.charge(settings, m, key, 1)
+	}
 	if err != nil {
 		return 0, 0, err
 	}
@@ -137,13 +130,16 @@ func (r *redisClient) Next(of resp.Mode, key []byte, most int) (first int64, n i
 // Batch implements resp.Source.
 func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []byte) (all []byte, held bool, err error) {
 	m, f := redisModes[of], redisForms[as]
-	most := r.s.live.Load().most(m, f.ranges())
+	b, settings, err := r.admit(m, key)
+	if err != nil {
+		return nil, false, err
+	}
+	most := settings.most(m, f.ranges())
 	n, ok := ParseCount(count, most)
 	if !ok {
 		return nil, false, reply.ErrBadCount.With("count is a number from 1 to %d", most)
 	}
-	b, _, err := r.admit(m, key, n)
-	if err != nil {
+	if err := r.charge(settings, m, key, n); err != nil {
 		return nil, false, err
 	}
 	many := index(n > 1)
@@ -165,24 +161,18 @@ func (r *redisClient) Batch(of resp.Mode, as resp.Form, key, count, pending []by
 	return all, false, nil
 }
 
-// admit is what is looked at before n IDs are asked for.
-func (r *redisClient) admit(m mode, key []byte, n int) (*Backend, *live, error) {
-	if CheckKey(key) != nil || m == snowflakeMode && len(key) > maxSnowflakeKey {
+// admit is Server's, by the settings that it returns, too.
+func (r *redisClient) admit(m mode, key []byte) (*Backend, *live, error) {
+	if CheckKey(key) != nil || len(key) > kinds[m].maxKey {
 		return nil, nil, reply.ErrBadRawKey
 	}
 	settings := r.s.live.Load()
-	by := r.by(settings)
-	if err := settings.callers.may(by, key); err != nil {
-		return nil, nil, err
-	}
-	b, err := r.s.source(m)
-	if err != nil {
-		return nil, nil, err
-	}
-	if settings.rates != nil {
-		err = r.s.overload.charge(r.c, by, m, key, n, r.began, settings)
-	}
+	b, err := r.s.admit(settings, r.by(settings), m, key)
 	return b, settings, err
+}
+
+func (r *redisClient) charge(settings *live, m mode, key []byte, n int) error {
+	return r.s.overload.charge(r.c, r.caller, m, key, n, r.began, settings)
 }
 
 // Turn implements resp.Source.

@@ -13,36 +13,6 @@ import (
 	"github.com/leafd/leafd/segment"
 )
 
-// mode is a kind of ID.
-type mode uint8
-
-const (
-	noMode mode = iota
-	snowflakeMode
-	segmentMode
-	modes // their number
-)
-
-// maxSnowflakeKey is the longest key of snowflake IDs, in bytes. That of segment IDs is a tag: 128 characters, in
-// segment.MaxTagBytes.
-const maxSnowflakeKey = 128
-
-const (
-	snowflakePrefix = "/api/snowflake/get/"
-	segmentPrefix   = "/api/segment/get/"
-)
-
-// matchIDs returns the mode of a request for IDs, and its key and query.
-func matchIDs(target []byte) (mode, []byte) {
-	if len(target) >= len(snowflakePrefix) && string(target[:len(snowflakePrefix)]) == snowflakePrefix {
-		return snowflakeMode, target[len(snowflakePrefix):]
-	}
-	if len(target) >= len(segmentPrefix) && string(target[:len(segmentPrefix)]) == segmentPrefix {
-		return segmentMode, target[len(segmentPrefix):]
-	}
-	return noMode, nil
-}
-
 // withoutRepeated returns target with one slash where several follow each other in its path: the Java Leaf's
 // Tomcat takes them for one, and clients have base URLs that end in a slash.
 func withoutRepeated(target []byte) []byte {
