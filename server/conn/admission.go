@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"fmt"
 	"net"
 	"runtime"
 	"sync"
@@ -91,12 +90,7 @@ func NewAdmission(cfg Config) (*Admission, error) {
 		Name: "leafd_redis_connections",
 		Help: "Those of leafd_http_connections that speak the Redis protocol.",
 	}, func() float64 { return float64(a.open[Redis].Load()) })
-	for _, c := range []prometheus.Collector{a.beyond, a.displaced, limit, open, redis} {
-		if err := cfg.Registry.Register(c); err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
-		}
-	}
-	return a, nil
+	return a, Register(cfg.Registry, a.beyond, a.displaced, limit, open, redis)
 }
 
 // UnreadBytes returns the metric of what is counted in unread, by the kind of answers.

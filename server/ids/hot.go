@@ -3,11 +3,12 @@ package ids
 import (
 	"bytes"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -159,4 +160,28 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx, a asked) error {
 	}
 	ctx.Response.SetBodyStream(out, len(out.text))
 	return nil
+}
+
+// client is a connection with what its requests leave to the next one. The goroutine that serves it uses it alone.
+type client struct {
+	*conn.Conn
+	digits [maxDigits]byte // the ID of the response being written
+	tag    *segment.Tag    // the one asked for last
+	bearer lastBearer
+	// answered counts a request for IDs when its response is written.
+	answered answered
+}
+
+// maxDigits is the length of the longest int64 in decimal, with its sign.
+const maxDigits = 20
+
+// NewClient returns the state of a connection.
+func NewClient(c *conn.Conn) conn.State { return &client{Conn: c} }
+
+// Written implements State.
+func (c *client) Written() { c.answered.written() }
+
+// clientOf returns the client of a request that isn't a guest's.
+func clientOf(ctx *fasthttp.RequestCtx) *client {
+	return conn.Of(ctx.Conn()).State.(*client) //nolint:forcetypeassert // NewClient made it
 }

@@ -1,7 +1,6 @@
 package ids
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,10 +66,7 @@ func New(cfg Config, answers *reply.Answers, settings Live) (*Server, error) {
 		return nil, err
 	}
 	s.SetLive(settings)
-	if err := cfg.Registry.Register(newCallersCollector(s)); err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
-	return s, nil
+	return s, conn.Register(cfg.Registry, newCallersCollector(s))
 }
 
 // SetBackend has IDs come from b from the next request on; nil: there are none yet.

@@ -1,7 +1,6 @@
 package ids
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -109,7 +108,7 @@ func newOverload(cfg *Config) (*overload, error) {
 			ConstLabels: prometheus.Labels{"mode": kinds[m].name},
 		}, func() float64 { return float64(o.inflight[m].Load()) })
 	}
-	for _, c := range []prometheus.Collector{
+	return o, conn.Register(cfg.Registry,
 		shed, limited,
 		conn.UnreadBytes("batches", o.unread),
 		inflight(snowflakeMode), inflight(segmentMode),
@@ -126,12 +125,7 @@ func newOverload(cfg *Config) (*overload, error) {
 			}
 			return 0
 		}),
-	} {
-		if err := cfg.Registry.Register(c); err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
-		}
-	}
-	return o, nil
+	)
 }
 
 // Hold counts an answer of size bytes on c, until c lets it go.

@@ -1,8 +1,10 @@
 package reply
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -48,12 +50,7 @@ func New(reg prometheus.Registerer, log zerolog.Logger) (*Answers, error) {
 		Name: "leafd_http_panics_total",
 		Help: "Handlers that panicked; anything but 0 is a bug.",
 	})
-	for _, c := range []prometheus.Collector{failed, redisFailed, a.panics} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
-		}
-	}
-	return a, nil
+	return a, conn.Register(reg, failed, redisFailed, a.panics)
 }
 
 // Drain has connections closed after their next answer.
@@ -157,4 +154,25 @@ func counted(c prometheus.Counter) uint64 {
 		return 0
 	}
 	return uint64(m.GetCounter().GetValue())
+}
+
+// traceparent is one of version 00 (W3C Trace Context).
+var traceparent = regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$`)
+
+// traceOf returns the trace and the span of the request's traceparent; nil where it has none. Nothing
+// of a header in another form is used.
+func traceOf(ctx *fasthttp.RequestCtx) (trace, span []byte) {
+	m := traceparent.FindSubmatch(ctx.Request.Header.Peek("Traceparent"))
+	if m == nil || len(bytes.Trim(m[1], "0")) == 0 || len(bytes.Trim(m[2], "0")) == 0 { // all zeros are invalid, says the standard
+		return nil, nil
+	}
+	return m[1], m[2]
+}
+
+// Traced adds trace and span of the request to a line.
+func Traced(e *zerolog.Event, ctx *fasthttp.RequestCtx) *zerolog.Event {
+	if trace, span := traceOf(ctx); trace != nil {
+		e = e.Bytes("trace_id", trace).Bytes("span_id", span)
+	}
+	return e
 }

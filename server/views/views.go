@@ -1,16 +1,16 @@
 package views
 
 import (
-	"fmt"
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/leafd/leafd/server/ids"
-
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/fair"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/reply"
 )
 
@@ -66,14 +66,11 @@ func New(cfg Config, source *ids.Server, admission *conn.Admission) (*Server, er
 		s.lists[surface] = lists{fair.NewTurns(maxLists, 1, ids.Waiters), fair.NewTurns(maxCommon, 1, ids.Waiters)}
 		s.unread[surface] = fair.NewResource(cfg.Portion(maxUnreadLists))
 	}
-	for surface, label := range map[conn.Surface]string{conn.Public: "lists", conn.Admin: "admin_lists"} {
-		if err := cfg.Registry.Register(conn.UnreadBytes(label, s.unread[surface])); err != nil {
-			return nil, fmt.Errorf("metrics: %w", err)
-		}
-	}
 	var err error
-	s.dashboard, err = newDashboard()
-	return s, err
+	if s.dashboard, err = newDashboard(); err != nil {
+		return nil, err
+	}
+	return s, conn.Register(cfg.Registry, conn.UnreadBytes("lists", s.unread[conn.Public]), conn.UnreadBytes("admin_lists", s.unread[conn.Admin]))
 }
 
 // Stop ends what waits for its turn; it is called once.
@@ -87,3 +84,21 @@ func (s *Server) SetBackend(b *Backend) {
 
 // SetOwner names the life of this daemon in GET /api/clock, also while it has no worker ID.
 func (s *Server) SetOwner(owner string) { s.owner.Store(&owner) }
+
+// Backend is what the daemon serves once it knows its identity.
+type Backend struct {
+	ids.Backend
+	Admin *segment.Table // nil as Segments
+	// Worker describes this daemon; nil while it has no worker ID.
+	Worker func() WorkerInfo
+	// Workers lists the cluster; nil lists this daemon alone. It returns within
+	// its context; worker.ErrUnreachable answers 503 registry_unavailable.
+	Workers func(ctx context.Context) ([]WorkerInfo, error)
+	// Ask asks most of the live peers for path, and returns their answers, of up to size bytes each, and how
+	// many peers were left out. An error where the live set can't be read. nil without a registry.
+	Ask func(ctx context.Context, path string, size, most int) (answers []PeerAnswer, leftOut int, err error)
+	// Clock tells what the peers said about this clock; nil without a registry.
+	Clock func() ClockInfo
+	// Guards tells how far this daemon is from having to stop; nil as Worker.
+	Guards func() Guards
+}
