@@ -20,6 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/reply"
+
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
@@ -45,7 +49,7 @@ func TestAPIIsCurrent(t *testing.T) {
 		require.True(t, ok)
 		page = []byte(before + begin + table + end + rest)
 	}
-	for path, want := range map[string][]byte{"api/openapi.json": append(doc, '\n'), "api/endpoints.txt": []byte(endpointList()), "../docs/API.md": page} {
+	for path, want := range map[string][]byte{"views/api/openapi.json": append(doc, '\n'), "views/api/endpoints.txt": []byte(endpointList()), "../docs/API.md": page} {
 		if os.Getenv(writeAPI) != "" {
 			require.NoError(t, os.WriteFile(path, want, 0o644))
 		}
@@ -97,8 +101,8 @@ func TestEachRouteIsAnOperation(t *testing.T) {
 	s, err := New(func() Config { c := testConfig(t.Output()); c.AdminApart = true; return c }())
 	require.NoError(t, err)
 	routed := []string{"GET " + snowflakePrefix + "{key}", "POST " + snowflakePrefix + "{key}", "GET " + segmentPrefix + "{key}", "POST " + segmentPrefix + "{key}"}
-	for surface := range Surface(surfaces) {
-		for method, paths := range s.routes(surface).List() {
+	for surface := range conn.Surface(conn.Surfaces) {
+		for method, paths := range s.views.Routes(surface).List() {
 			for _, path := range paths {
 				if method != "HEAD" {
 					routed = append(routed, method+" "+path)
@@ -128,26 +132,26 @@ func TestUndocumentedAnswers(t *testing.T) {
 		return answer{status, h, body}
 	}
 	const worker, ids, known = "/api/worker", snowflakePrefix + "x", `{"code":"bad_key","message":""}`
-	require.NoError(t, documented.check(t, "GET", ids, a(400, contentJSON, known)))
+	require.NoError(t, documented.check(t, "GET", ids, a(400, reply.ContentJSON, known)))
 	for name, test := range map[string]struct {
 		target string
 		a      answer
 	}{
-		"status":              {ids, a(418, contentJSON, known)},
-		"code":                {worker, a(400, contentJSON, known)},
-		"code of another":     {worker, a(404, contentJSON, `{"code":"unknown_key","message":""}`)},
-		"status of its code":  {ids, a(408, contentJSON, `{"code":"internal","message":""}`)},
-		"member":              {"/healthz", a(200, contentJSON, `{"status":"ok","new":1}`)},
-		"member missing":      {"/healthz", a(200, contentJSON, `{}`)},
-		"type":                {"/healthz", a(200, contentJSON, `{"status":1}`)},
-		"content type":        {worker, a(200, contentText, r.get(worker).body)},
-		"no ID":               {ids, a(200, contentText, "x")},
-		"number beyond 2^53":  {ids + "?n=1", a(200, contentJSON, `{"ids":[1]}`)},
-		"cached":              {ids, a(200, contentText, "1", "Cache-Control", "max-age=5")},
-		"no Retry-After":      {ids, a(503, contentJSON, `{"code":"starting","message":""}`)},
-		"path":                {"/nothing", a(200, contentJSON, `{"status":"ok"}`)},
-		"body without a body": {"/api/segments/x", a(204, contentJSON, "{}")},
-		"of no operation":     {"", a(404, contentJSON, `{"code":"no_such_code","message":""}`)},
+		"status":              {ids, a(418, reply.ContentJSON, known)},
+		"code":                {worker, a(400, reply.ContentJSON, known)},
+		"code of another":     {worker, a(404, reply.ContentJSON, `{"code":"unknown_key","message":""}`)},
+		"status of its code":  {ids, a(408, reply.ContentJSON, `{"code":"internal","message":""}`)},
+		"member":              {"/healthz", a(200, reply.ContentJSON, `{"status":"ok","new":1}`)},
+		"member missing":      {"/healthz", a(200, reply.ContentJSON, `{}`)},
+		"type":                {"/healthz", a(200, reply.ContentJSON, `{"status":1}`)},
+		"content type":        {worker, a(200, reply.ContentText, r.get(worker).body)},
+		"no ID":               {ids, a(200, reply.ContentText, "x")},
+		"number beyond 2^53":  {ids + "?n=1", a(200, reply.ContentJSON, `{"ids":[1]}`)},
+		"cached":              {ids, a(200, reply.ContentText, "1", "Cache-Control", "max-age=5")},
+		"no Retry-After":      {ids, a(503, reply.ContentJSON, `{"code":"starting","message":""}`)},
+		"path":                {"/nothing", a(200, reply.ContentJSON, `{"status":"ok"}`)},
+		"body without a body": {"/api/segments/x", a(204, reply.ContentJSON, "{}")},
+		"of no operation":     {"", a(404, reply.ContentJSON, `{"code":"no_such_code","message":""}`)},
 	} {
 		method := http.MethodGet
 		if test.a.status == 204 {
@@ -160,11 +164,11 @@ func TestUndocumentedAnswers(t *testing.T) {
 // statusOf returns the status of each code.
 func statusOf(t testing.TB) map[string]int {
 	all := make(map[string]int)
-	for _, e := range answers {
-		if status := all[e.code]; status != 0 {
-			require.Equal(t, status, e.status, e.code)
+	for _, e := range reply.All() {
+		if status := all[e.Code]; status != 0 {
+			require.Equal(t, status, e.Status, e.Code)
 		}
-		all[e.code] = e.status
+		all[e.Code] = e.Status
 	}
 	return all
 }
@@ -172,7 +176,7 @@ func statusOf(t testing.TB) map[string]int {
 // openapiDocument makes the document of operations.
 func openapiDocument(t testing.TB) any {
 	status := statusOf(t)
-	d := documenter{t: t, comments: commentsOf(t, ".", "../segment"), schemas: jsonObject{}, status: status}
+	d := documenter{t: t, comments: commentsOf(t, "views", "ids", "../segment"), schemas: jsonObject{}, status: status}
 	var codes []any
 	for _, a := range advice {
 		for code := range strings.FieldsSeq(a.codes) {
@@ -276,7 +280,7 @@ func (d *documenter) operation(op operation, id string) jsonObject {
 		o["parameters"] = params
 	}
 	if op.body != nil {
-		o["requestBody"] = jsonObject{"required": true, "content": jsonObject{contentJSON: jsonObject{"schema": d.schema(op.body)}}}
+		o["requestBody"] = jsonObject{"required": true, "content": jsonObject{reply.ContentJSON: jsonObject{"schema": d.schema(op.body)}}}
 	}
 	if op.auth {
 		o["security"] = []jsonObject{{"adminToken": []string{}}}
@@ -342,7 +346,7 @@ func (d *documenter) failure(codes []string) jsonObject {
 	}
 	return jsonObject{
 		"description": "`" + strings.Join(codes, "`, `") + "`", "headers": d.headers(status),
-		"content": jsonObject{contentJSON: jsonObject{"schema": jsonObject{
+		"content": jsonObject{reply.ContentJSON: jsonObject{"schema": jsonObject{
 			"$ref": "#/components/schemas/Error", "properties": jsonObject{"code": jsonObject{"enum": codes}},
 		}}},
 	}
@@ -387,9 +391,9 @@ var int64Text = jsonObject{"type": "string", "pattern": "^-?[0-9]+$"}
 // components; its fields are described by their comments.
 func (d *documenter) typed(t reflect.Type) jsonObject {
 	switch t {
-	case reflect.TypeFor[wide]():
+	case reflect.TypeFor[reply.Wide]():
 		return int64Text
-	case reflect.TypeFor[Milliseconds]():
+	case reflect.TypeFor[reply.Milliseconds]():
 		return jsonObject{"type": "number"}
 	case reflect.TypeFor[clock.Millis]():
 		return jsonObject{"type": "integer", "format": "int64"}
@@ -420,7 +424,7 @@ func (d *documenter) typed(t reflect.Type) jsonObject {
 }
 
 func (d *documenter) object(t reflect.Type) jsonObject {
-	name := cmp.Or(typeNames[t.Name()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
+	name := cmp.Or(typeNames[t.Name()], t.Name())
 	ref := jsonObject{"$ref": "#/components/schemas/" + name}
 	if d.schemas[name] != nil {
 		return ref

@@ -1,5 +1,11 @@
 package server
 
+import (
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
+)
+
 // operation is one request that leafd answers. The OpenAPI document, the tables of
 // docs/API.md and the list of GET / are made from operations; each answer of the tests is
 // held against the document.
@@ -12,7 +18,7 @@ type operation struct {
 	params  []param
 	body    any  // a value of its type; nil: none
 	auth    bool // it needs the admin token
-	ok      []reply
+	ok      []good
 	codes   string // of its errors, beside commonCodes
 }
 
@@ -22,14 +28,14 @@ type param struct {
 	schema     jsonObject
 }
 
-// reply is an answer that is no error.
-type reply struct {
+// good is an answer that is no error.
+type good struct {
 	status  int
 	what    string
 	content []media
 }
 
-// media is one content type of a reply, with a value of the body's type or a jsonObject.
+// media is one content type of a good answer, with a value of the body's type or a jsonObject.
 type media struct {
 	kind    string
 	body    any
@@ -69,7 +75,7 @@ var (
 	anyText  = jsonObject{"type": "string"}
 	anyBody  = jsonObject{} // of any type
 	positive = jsonObject{"type": "integer", "minimum": 1}
-	tagRow   = rowJSON{}
+	tagRow   = views.ShownTag{}
 
 	paramN     = param{"n", "how many IDs, at most `--max-batch` (10000): growing, one a line, or `{\"ids\":[…]}` with `Accept: application/json`", positive}
 	paramAs    = param{"as", "`ranges`, with `n`: a line for each run of IDs, `first-last`, both included, or `{\"ranges\":[{\"first\":\"1\",\"last\":\"1000\"}]}`; of a tag at most `--max-range` (100000)", jsonObject{"type": "string", "enum": []any{"ranges"}}}
@@ -78,16 +84,16 @@ var (
 	paramKind  = param{"kind", "one kind of IDs: snowflake or segment", jsonObject{"type": "string", "enum": []any{"snowflake", "segment"}}}
 	paramTag   = param{"tag", "tags whose names contain this, in either case", anyText}
 
-	repliesIDs = []reply{{200, "the IDs", []media{
-		{contentText, idsText, "6992094512734208001"}, {contentJSON, idsJSON, jsonObject{"ids": []any{"6992094512734208001", "6992094512734208002"}}},
+	repliesIDs = []good{{200, "the IDs", []media{
+		{reply.ContentText, idsText, "6992094512734208001"}, {reply.ContentJSON, idsJSON, jsonObject{"ids": []any{"6992094512734208001", "6992094512734208002"}}},
 	}}}
-	repliesChange = []reply{{200, "with `Accept: application/json`, the row", []media{{contentJSON, tagRow, nil}}}, {204, "it is changed", nil}}
-	repliesPage   = []reply{{200, "a page for people", []media{{contentHTML, anyText, nil}}}}
+	repliesChange = []good{{200, "with `Accept: application/json`, the row", []media{{reply.ContentJSON, tagRow, nil}}}, {204, "it is changed", nil}}
+	repliesPage   = []good{{200, "a page for people", []media{{reply.ContentHTML, anyText, nil}}}}
 )
 
-// replyOf is a reply with one type of body.
-func replyOf(status int, what, kind string, body, example any) []reply {
-	return []reply{{status, what, []media{{kind, body, example}}}}
+// replyOf is a good with one type of body.
+func replyOf(status int, what, kind string, body, example any) []good {
+	return []good{{status, what, []media{{kind, body, example}}}}
 }
 
 // onAdmin is said of what Config.AdminApart moves.
@@ -111,7 +117,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
-		ok: replyOf(200, "its parts", contentJSON, Decoded{}, jsonObject{
+		ok: replyOf(200, "its parts", reply.ContentJSON, ids.Decoded{}, jsonObject{
 			"id": "1209416549790674986", "timestamp": 1577182350000, "time": "2019-12-24T10:12:30.000Z", "worker": 7, "sequence": 42, "layout": "41+10+12",
 		}),
 		codes: "bad_id mode_disabled" + starts,
@@ -120,60 +126,60 @@ var operations = []operation{
 		methods: "GET", path: "/decodeSnowflakeId", id: "decodeSnowflakeAsJava", summary: "the same of ?snowflakeId=, as the Java Leaf answers",
 		more:   "What is no ID of the layout gets 200 with `errorMsg`.",
 		params: []param{{"snowflakeId", "the ID", anyText}},
-		ok: replyOf(200, "its parts", contentJSON, jsonObject{"oneOf": []any{
-			decodedAsJava{}, jsonObject{"type": "object", "required": []any{"errorMsg"}, "properties": jsonObject{"errorMsg": anyText}},
+		ok: replyOf(200, "its parts", reply.ContentJSON, jsonObject{"oneOf": []any{
+			ids.DecodedAsJava{}, jsonObject{"type": "object", "required": []any{"errorMsg"}, "properties": jsonObject{"errorMsg": anyText}},
 		}}, nil),
 		codes: "mode_disabled" + starts,
 	},
 	{
 		methods: "GET", path: "/api/clock", id: "getClock", summary: "this machine's clock",
 		more: "It also has the worker ID and the cluster, and since when this daemon issues. Daemons ask each other here.",
-		ok:   replyOf(200, "the clock", contentJSON, clockAnswer{}, nil), codes: "host_refused",
+		ok:   replyOf(200, "the clock", reply.ContentJSON, views.ClockAnswer{}, nil), codes: "host_refused",
 	},
 	{
 		methods: "GET", path: "/api/worker", id: "getWorker", summary: "the worker that this daemon is",
 		more: "Its worker ID, data directory (`instance`), life (`owner`), and the time from `floor` to `limit` in which it may issue.",
-		ok:   replyOf(200, "this worker", contentJSON, WorkerInfo{}, nil), codes: "host_refused mode_disabled" + starts,
+		ok:   replyOf(200, "this worker", reply.ContentJSON, views.WorkerInfo{}, nil), codes: "host_refused mode_disabled" + starts,
 	},
 	{
 		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
 		more:   "They are all workers of the cluster, live or not, as ZooKeeper had them at `as_of`; from `free_from` on a new daemon may take the worker ID." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of workers", contentJSON, workerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
+		ok:     replyOf(200, "a page of workers", reply.ContentJSON, views.WorkerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next",
 		more:   "Each has what is in memory, and how many seconds that lasts." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of tags", contentJSON, segmentPage{}, nil), codes: "not_found mode_disabled" + starts + gates,
+		ok:     replyOf(200, "a page of tags", reply.ContentJSON, views.SegmentPage{}, nil), codes: "not_found mode_disabled" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/overview", id: "getOverview", summary: "what the dashboard shows: a browser gets it at /",
 		more:   onAdmin,
-		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", contentJSON, Overview{}, nil), codes: "not_found bad_key" + gates,
+		params: []param{paramTag}, ok: replyOf(200, "what the dashboard shows", reply.ContentJSON, views.Overview{}, nil), codes: "not_found bad_key" + gates,
 	},
 	{
 		methods: "GET", path: "/api/history", id: "getHistory", summary: "IDs and errors per second of the last hour",
 		more: onAdmin,
-		ok:   replyOf(200, "a sample every 10 s, the oldest first", contentJSON, History{}, nil), codes: "not_found" + gates,
+		ok:   replyOf(200, "a sample every 10 s, the oldest first", reply.ContentJSON, views.History{}, nil), codes: "not_found" + gates,
 	},
 	{
 		methods: "GET", path: "/api/summary", id: "getSummary", summary: "this daemon in a few lines: rates, readiness, version, an hour",
 		more: "Daemons ask each other here.",
-		ok:   replyOf(200, "this daemon", contentJSON, Summary{}, nil), codes: gates[1:],
+		ok:   replyOf(200, "this daemon", reply.ContentJSON, views.Summary{}, nil), codes: gates[1:],
 	},
 	{
 		methods: "GET", path: "/api/cluster", id: "getCluster", summary: "all live daemons, each as it answers /api/summary",
 		more: "They are asked in the background, at most once in 5 s: the first answer has this daemon alone, and no `as_of`." + apart,
-		ok:   replyOf(200, "the live daemons, this one first", contentJSON, Cluster{}, nil), codes: "not_found" + gates,
+		ok:   replyOf(200, "the live daemons, this one first", reply.ContentJSON, views.Cluster{}, nil), codes: "not_found" + gates,
 	},
 	{
 		methods: "POST", path: "/api/segments", id: "createSegment", summary: "add a tag",
-		body: newTag{}, auth: true, ok: replyOf(201, "the new row", contentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists max_id_low max_id_unknown " + tokens,
+		body: views.NewTag{}, auth: true, ok: replyOf(201, "the new row", reply.ContentJSON, tagRow, nil), codes: "bad_key bad_step tag_exists max_id_low max_id_unknown " + tokens,
 	},
 	{
 		methods: "PATCH", path: "/api/segments/{key}", id: "updateSegment", summary: "change a tag",
-		body: tagChange{}, auth: true, ok: repliesChange, codes: "bad_key bad_step unknown_key " + tokens,
+		body: views.TagChange{}, auth: true, ok: repliesChange, codes: "bad_key bad_step unknown_key " + tokens,
 	},
 	{
 		methods: "DELETE", path: "/api/segments/{key}", id: "deleteSegment", summary: "remove a tag",
@@ -181,7 +187,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/", id: "getRoot", summary: "the dashboard for browsers, this list for others",
-		ok: []reply{{200, "the list; with `Accept: text/html` the dashboard", []media{{contentText, anyText, nil}, {contentHTML, anyText, nil}}}}, codes: gates,
+		ok: []good{{200, "the list; with `Accept: text/html` the dashboard", []media{{reply.ContentText, anyText, nil}, {reply.ContentHTML, anyText, nil}}}}, codes: gates,
 	},
 	{
 		methods: "GET", path: "/cache", id: "getCachePage", summary: "the tags in memory, for people",
@@ -193,22 +199,22 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/openapi.json", id: "getOpenAPI", summary: "this API as an OpenAPI 3.1 document",
-		ok: replyOf(200, "the document", contentJSON, jsonObject{"type": "object"}, nil), codes: "overloaded draining",
+		ok: replyOf(200, "the document", reply.ContentJSON, jsonObject{"type": "object"}, nil), codes: "overloaded draining",
 	},
 	{
 		methods: "GET", path: "/healthz", id: "getHealth", summary: "200 while the process serves",
-		ok: replyOf(200, "it serves", contentJSON, Readiness{}, jsonObject{"status": "ok"}),
+		ok: replyOf(200, "it serves", reply.ContentJSON, views.Readiness{}, jsonObject{"status": "ok"}),
 	},
 	{
 		methods: "GET", path: "/readyz", id: "getReadiness", summary: "200 while this daemon should get requests, else 503 with the reason", params: []param{paramKind}, codes: "bad_query mode_disabled",
 		more: "503 tells of this daemon's own trouble; what all share, such as the database, is 200 once it has been reached. Without `kind`, of daemons with both kinds, segment IDs count only where the data directory takes no marks. `status` is `ready`, `degraded` (200) or `not_ready` (503); `conditions` has all that is wrong, the worst first, with its cause and what to do.",
-		ok: append(replyOf(200, "IDs can be issued", contentJSON, Readiness{}, jsonObject{"status": "ready"}),
-			reply{503, "not ready: the code of the worst condition", []media{{contentJSON, Readiness{}, nil}}}),
+		ok: append(replyOf(200, "IDs can be issued", reply.ContentJSON, views.Readiness{}, jsonObject{"status": "ready"}),
+			good{503, "not ready: the code of the worst condition", []media{{reply.ContentJSON, views.Readiness{}, nil}}}),
 	},
 	{
 		methods: "GET", path: "/metrics", id: "getMetrics", summary: "Prometheus text format",
 		more: onAdmin,
-		ok: []reply{{200, "the metrics, in the format that Accept prefers", []media{
+		ok: []good{{200, "the metrics, in the format that Accept prefers", []media{
 			{"text/plain", anyText, nil}, {"application/openmetrics-text", anyText, nil}, {"application/vnd.google.protobuf", anyBody, nil},
 		}}}, codes: "not_found overloaded draining",
 	},
@@ -220,14 +226,14 @@ var operations = []operation{
 			{"debug", "1 or 2 for text", jsonObject{"type": "integer", "minimum": 0}},
 			{"gc", "1: collect garbage before a heap profile", jsonObject{"type": "integer", "minimum": 0}},
 		},
-		auth: true, ok: []reply{{200, "text or a profile", []media{{"*/*", anyBody, nil}}}}, codes: "unauthorized not_found",
+		auth: true, ok: []good{{200, "text or a profile", []media{{"*/*", anyBody, nil}}}}, codes: "unauthorized not_found",
 	},
 }
 
 // The bodies that the server writes without a type of theirs.
 
 // typeNames are the names in the document of types that have another one here.
-var typeNames = map[string]string{"rowJSON": "Tag", "clockAnswer": "Clock", "Status": "SegmentStatus", "SpanStatus": "SegmentBuffer"}
+var typeNames = map[string]string{"ShownTag": "Tag", "ClockAnswer": "Clock", "Status": "SegmentStatus", "SpanStatus": "SegmentBuffer"}
 
 // advice tells what to do about each error: a row of the table in docs/API.md each.
 var advice = []struct{ codes, what string }{

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
@@ -114,12 +118,12 @@ func TestAuditNamesTheClient(t *testing.T) {
 	dir := t.TempDir()
 	files := writePair(t, dir, ca.Issue(t, "leafd"))
 	files.ClientCA = certtest.Write(t, dir, "ca.crt", ca.PEM)
-	certificates, err := OpenCertificates(files, 0, nil)
+	certificates, err := conn.OpenCertificates(files, 0, nil)
 	require.NoError(t, err)
 	r := start(t, func(c *Config) { c.AdminApart = true })
-	unix, secure := listenUnix(t), Secured(listenTCP(t), certificates.Server(true))
-	r.also(unix, Admin)
-	r.also(secure, Admin)
+	unix, secure := listenUnix(t), conn.Secured(listenTCP(t), certificates.Server(true))
+	r.also(unix, conn.Admin)
+	r.also(secure, conn.Admin)
 
 	require.Equal(t, 204, r.at(unix).do("PATCH", "/api/segments/order", `{"step":10}`, bearer).status)
 	alice := r.overTLS(secure, ca.Client(t, ca.Issue(t, "alice")))
@@ -136,7 +140,7 @@ func TestAuditNamesTheClient(t *testing.T) {
 	// A certificate is no token.
 	alice.do("PATCH", "/api/segments/order", `{"step":12}`).requireError(t, 401, "unauthorized")
 	require.Equal(t, "CN=alice", r.audited()[2]["certificate"])
-	r.SetLive(Live{})
+	r.SetLive(ids.Live{})
 	alice.do("PATCH", "/api/segments/order", `{"step":12}`, bearer).requireError(t, 401, "unauthorized")
 	require.Equal(t, int64(11), r.table.rows["order"].Step)
 }

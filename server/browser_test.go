@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -70,15 +72,15 @@ func TestDashboardWaitsAndPauses(t *testing.T) {
 	p.AwaitText("#t-ceiling-sub", "no worker ID yet")
 	b := r.newBackend()
 	var late atomic.Int64
-	b.Workers = func(context.Context) ([]WorkerInfo, error) {
+	b.Workers = func(context.Context) ([]views.WorkerInfo, error) {
 		if late.Load() > 0 {
 			return nil, worker.ErrUnreachable
 		}
-		return []WorkerInfo{b.Worker()}, nil
+		return []views.WorkerInfo{b.Worker()}, nil
 	}
-	b.Clock = func() ClockInfo { // one peer, which has another time
+	b.Clock = func() views.ClockInfo { // one peer, which has another time
 		samples := []clock.Sample{{Address: "10.0.0.6:8080", Offset: 8 * time.Second}}
-		return ClockInfo{Checked: clock.MillisOf(time.Now()).Add(-time.Duration(late.Load())), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
+		return views.ClockInfo{Checked: clock.MillisOf(time.Now()).Add(-time.Duration(late.Load())), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
 	}
 	r.SetBackend(b)
 	p.AwaitText("#verdict", "ready")
@@ -109,14 +111,24 @@ func TestDashboardWaitsAndPauses(t *testing.T) {
 	require.Empty(t, p.Complaints())
 }
 
+// aging is a clock of a process that is older than it is.
+type aging struct {
+	clock.Clock
+	ahead atomic.Int64
+}
+
+func (a *aging) Mono() time.Duration { return a.Clock.Mono() + time.Duration(a.ahead.Load()) }
+
 // The page says what is wrong, why, for how long, what to do, and which workers are what;
 // its chart has the last hour at once.
 func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	hostile := "<b>gone</b>\u202e"
 	var fenced atomic.Bool
+	var older aging
 	r := startEmpty(t, func(c *Config) {
 		c.Secure = true
+		older.Clock, c.Clock = c.Clock, &older
 		c.Conditions = func() []condition.Condition {
 			store := condition.Of(segment.ErrStore, "MySQL", nil)
 			store.Cause, store.Since = "tag "+hostile+": connection refused by 10.0.0.7:3306", c.Clock.Mono()-40500*time.Millisecond
@@ -128,36 +140,36 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 			}
 			return all
 		}
-		c.Events = func() []OverviewEvent {
-			return []OverviewEvent{{Time: clock.MillisOf(time.Now()), Code: "worker_id_lost", Message: "our worker ID is lost", Cause: hostile}}
+		c.Events = func() []views.OverviewEvent {
+			return []views.OverviewEvent{{Time: clock.MillisOf(time.Now()), Code: "worker_id_lost", Message: "our worker ID is lost", Cause: hostile}}
 		}
 	})
-	r.born -= time.Hour
-	for i := range historyPoints {
-		r.history.take(time.Duration(i+1)*historyInterval, [3]float64{float64(i) * 1000, 7, 0})
+	for range 360 {
+		older.ahead.Add(int64(views.HistoryInterval))
+		r.views.TakeHistory()
 	}
 	b := r.newBackend()
-	b.Clock = func() ClockInfo { return ClockInfo{} }
+	b.Clock = func() views.ClockInfo { return views.ClockInfo{} }
 	now := clock.MillisOf(time.Now())
 	later, past := now.Add(51*time.Hour+30*time.Minute), now.Add(-time.Hour)
-	list := []WorkerInfo{
-		{ID: 1, Node: "a", Address: "10.0.0.1:8080", State: WorkerLive, Limit: later},
-		{ID: 2, Node: "b", Address: "[2001:db8::2]:8080", State: WorkerNotLive, Limit: later, FreeFrom: &later},
-		{ID: 3, Node: "c", Address: "10.0.0.3:99999", State: WorkerNotLive, Limit: past, FreeFrom: &past},
-		{ID: 4, Node: "d", Address: "example.com:80", State: WorkerReleased, Limit: past, FreeFrom: &past},
-		{ID: 5, Node: strings.Repeat("long.name.", 12) + hostile, Address: "javascript:alert(1)", State: WorkerSettling, Limit: later, FreeFrom: &later},
-		{ID: 6, Node: "f", Address: "127.0.0.1:8080", State: WorkerForeign, Timestamp: past},
-		{ID: 7, Node: "10.0.0.5:8080", Address: "224.0.0.1:80", State: WorkerNotLive, Limit: later, FreeFrom: &later},
+	list := []views.WorkerInfo{
+		{ID: 1, Node: "a", Address: "10.0.0.1:8080", State: views.WorkerLive, Limit: later},
+		{ID: 2, Node: "b", Address: "[2001:db8::2]:8080", State: views.WorkerNotLive, Limit: later, FreeFrom: &later},
+		{ID: 3, Node: "c", Address: "10.0.0.3:99999", State: views.WorkerNotLive, Limit: past, FreeFrom: &past},
+		{ID: 4, Node: "d", Address: "example.com:80", State: views.WorkerReleased, Limit: past, FreeFrom: &past},
+		{ID: 5, Node: strings.Repeat("long.name.", 12) + hostile, Address: "javascript:alert(1)", State: views.WorkerSettling, Limit: later, FreeFrom: &later},
+		{ID: 6, Node: "f", Address: "127.0.0.1:8080", State: views.WorkerForeign, Timestamp: past},
+		{ID: 7, Node: "10.0.0.5:8080", Address: "224.0.0.1:80", State: views.WorkerNotLive, Limit: later, FreeFrom: &later},
 	}
-	b.Workers = func(context.Context) ([]WorkerInfo, error) { return list, nil }
+	b.Workers = func(context.Context) ([]views.WorkerInfo, error) { return list, nil }
 	self := b.Worker()
 	self.State, self.Address = "fenced", "10.0.0.5:8080"
-	b.Worker = func() WorkerInfo { return self }
+	b.Worker = func() views.WorkerInfo { return self }
 	r.SetBackend(b)
 
 	p := webtest.Open(t).Page("http://"+r.addr+"/", webtest.View{Width: 1280, Height: 900})
 	p.AwaitText("#workers-note", "1 of 7 live")
-	require.GreaterOrEqual(t, webtest.Eval[int](p, `+document.querySelector("#rate [data-series=snowflake]").dataset.points`), historyPoints, "at once")
+	require.GreaterOrEqual(t, webtest.Eval[int](p, `+document.querySelector("#rate [data-series=snowflake]").dataset.points`), 360, "at once")
 	require.Regexp(t, "over the last (59 min|1 h)", webtest.Eval[string](p, `document.querySelector("#rate svg").getAttribute("aria-label")`))
 	require.Equal(t, "degraded", p.Text("#verdict"))
 	require.Equal(t, "warn", webtest.Eval[string](p, `document.querySelector("#head").className`))

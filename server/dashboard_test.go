@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -36,11 +40,11 @@ func TestRootIsThePageForBrowsersOnly(t *testing.T) {
 			require.Equal(t, "Accept", a.header.Get("Vary"))
 			require.Equal(t, "no-store", a.header.Get("Cache-Control"))
 			if !test.page {
-				require.Equal(t, contentText, a.header.Get("Content-Type"))
-				require.Equal(t, endpoints, a.body)
+				require.Equal(t, reply.ContentText, a.header.Get("Content-Type"))
+				require.Equal(t, string(embedded("api/endpoints.txt")), a.body)
 				return
 			}
-			require.Equal(t, contentHTML, a.header.Get("Content-Type"))
+			require.Equal(t, reply.ContentHTML, a.header.Get("Content-Type"))
 			policy := a.header.Get("Content-Security-Policy")
 			for _, part := range []string{"default-src 'none';", "connect-src 'self';", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
 				require.Contains(t, policy, part)
@@ -56,7 +60,7 @@ func TestRootIsThePageForBrowsersOnly(t *testing.T) {
 }
 
 // crowd is a backend of a cluster and a table of the largest size.
-func (r *running) crowd(workers, tags int) *Backend {
+func (r *running) crowd(workers, tags int) *views.Backend {
 	rows := make([]segment.Row, tags)
 	for i := range rows {
 		rows[i] = segment.Row{Tag: fmt.Sprintf("tag-%06d", i), MaxID: int64(i), Step: 1000}
@@ -65,7 +69,7 @@ func (r *running) crowd(workers, tags int) *Backend {
 	b.Segments = newTable(rows...)
 	dice := rand.New(rand.NewPCG(1, 2))
 	samples := make([]clock.Sample, 0, workers)
-	list := make([]WorkerInfo, 0, workers)
+	list := make([]views.WorkerInfo, 0, workers)
 	for i := range workers {
 		address := fmt.Sprintf("10.0.%d.%d:8080", i/250, i%250+1)
 		offset := time.Duration(dice.NormFloat64() * float64(time.Millisecond))
@@ -75,10 +79,10 @@ func (r *running) crowd(workers, tags int) *Backend {
 		case 901:
 			offset = 2 * time.Hour
 		}
-		shown := Milliseconds(offset)
-		info := WorkerInfo{ID: int64(i), Node: address, Address: address, State: WorkerLive, Timestamp: clock.MillisOf(time.Now())}
+		shown := reply.Milliseconds(offset)
+		info := views.WorkerInfo{ID: int64(i), Node: address, Address: address, State: views.WorkerLive, Timestamp: clock.MillisOf(time.Now())}
 		if i%50 == 0 {
-			info.State = WorkerNotLive
+			info.State = views.WorkerNotLive
 		} else if i != 7 {
 			info.Offset = &shown
 			s := clock.Sample{Address: address, Node: address, Offset: offset, RTT: time.Millisecond}
@@ -89,15 +93,15 @@ func (r *running) crowd(workers, tags int) *Backend {
 		}
 		list = append(list, info)
 	}
-	b.Workers = func(context.Context) ([]WorkerInfo, error) { return list, nil }
-	b.Guards = func() Guards {
-		return Guards{
-			Ceiling: clock.MillisOf(time.Now().Add(4 * time.Second)), CeilingDistance: Milliseconds(4 * time.Second), CeilingLead: Milliseconds(6 * time.Second),
-			ReportInterval: Milliseconds(3 * time.Second), Registry: "connected", RegistryServer: "10.0.0.1:2181",
+	b.Workers = func(context.Context) ([]views.WorkerInfo, error) { return list, nil }
+	b.Guards = func() views.Guards {
+		return views.Guards{
+			Ceiling: clock.MillisOf(time.Now().Add(4 * time.Second)), CeilingDistance: reply.Milliseconds(4 * time.Second), CeilingLead: reply.Milliseconds(6 * time.Second),
+			ReportInterval: reply.Milliseconds(3 * time.Second), Registry: "connected", RegistryServer: "10.0.0.1:2181",
 		}
 	}
-	b.Clock = func() ClockInfo {
-		return ClockInfo{Checked: clock.MillisOf(time.Now()), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
+	b.Clock = func() views.ClockInfo {
+		return views.ClockInfo{Checked: clock.MillisOf(time.Now()), Verdict: clock.Estimate(samples, clock.Median), Threshold: 5 * time.Second, Samples: samples}
 	}
 	b.Layout = snowflake.DefaultLayout()
 	return b

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
-	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/snowflake"
@@ -73,7 +76,7 @@ func TestEveryErrorOfTheGenerators(t *testing.T) {
 
 func TestModesSwitchedOff(t *testing.T) {
 	r := start(t, nil)
-	r.SetBackend(&Backend{})
+	r.SetBackend(&views.Backend{})
 	for _, path := range []string{snowflakePrefix + "x", segmentPrefix + "order", "/api/snowflake/decode/1", "/api/segments", "/api/worker", "/cache", "/db"} {
 		r.get(path).requireError(t, 404, "mode_disabled")
 	}
@@ -132,14 +135,6 @@ func TestRequestsThatCantBeRead(t *testing.T) {
 	}
 }
 
-func TestAnswerToBroken(t *testing.T) {
-	timeout := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
-	require.Equal(t, errRequestTimeout, answerToBroken(fmt.Errorf("headers: %w", timeout)))
-	require.Equal(t, errHeaderTooLarge, answerToBroken(fmt.Errorf("x: %w", &fasthttp.ErrSmallBuffer{})))
-	require.Equal(t, errBodyTooLarge, answerToBroken(fmt.Errorf("x: %w", fasthttp.ErrBodyTooLarge)))
-	require.Equal(t, errBadRequest, answerToBroken(io.ErrUnexpectedEOF))
-}
-
 // panicking is a Snowflake that panics.
 type panicking struct{}
 
@@ -153,7 +148,7 @@ func (panicking) NextRange(context.Context, int) (first int64, n int, err error)
 
 func TestPanicIsAnswered(t *testing.T) {
 	r := start(t, nil)
-	r.SetBackend(&Backend{Snowflake: panicking{}, Worker: func() WorkerInfo { panic("boom") }})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: panicking{}}, Worker: func() views.WorkerInfo { panic("boom") }})
 	for _, path := range []string{snowflakePrefix + "x", snowflakePrefix + "x?n=2", snowflakePrefix + "x?n=2&as=ranges", "/api/worker"} {
 		a := r.get(path)
 		a.requireError(t, 500, "internal")
@@ -173,15 +168,12 @@ func TestPanicIsAnswered(t *testing.T) {
 func TestErrorsAreDistinctAndCounted(t *testing.T) {
 	r := start(t, nil)
 	metrics := r.get("/metrics").body
-	for _, e := range answers {
-		require.Contains(t, metrics, `leafd_http_errors_total{code="`+e.code+`"}`)
-		require.NotEmpty(t, e.message)
-		if e.status == http.StatusServiceUnavailable {
-			require.Positive(t, e.retryAfter)
+	for _, e := range reply.All() {
+		require.Contains(t, metrics, `leafd_http_errors_total{code="`+e.Code+`"}`)
+		require.NotEmpty(t, e.Message)
+		if e.Status == http.StatusServiceUnavailable {
+			require.Positive(t, e.RetryAfter)
 		}
-	}
-	for _, tr := range translations {
-		require.Equal(t, tr.answer, answerTo(fmt.Errorf("wrapped: %w", tr.is)))
 	}
 	r.get("/nowhere")
 	r.get("/nowhere")

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -12,15 +11,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/reply"
+
+	"github.com/leafd/leafd/server/conn"
+
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/snowflake"
 )
 
 // tape is a connection that delivers data in pieces, and keeps what it is given.
@@ -49,10 +57,46 @@ func (*tape) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv
 
 func (*tape) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
 
+// once is a listener with one connection.
+type once struct {
+	net.Listener
+	nc net.Conn
+}
+
+func (o *once) Accept() (net.Conn, error) { return o.nc, nil }
+func (*once) Addr() net.Addr              { return &net.TCPAddr{} }
+func (*once) Close() error                { return nil }
+
+// accepted returns nc as a listener of the public surface accepts it.
+func accepted(t testing.TB, a *conn.Admission, nc net.Conn) *conn.Conn {
+	t.Helper()
+	l := a.Listen(&once{nc: nc}, conn.Public, conn.Serving{State: ids.NewClient})
+	t.Cleanup(l.End)
+	c, err := l.Accept()
+	require.NoError(t, err)
+	return c.(*conn.Conn)
+}
+
+// newConn returns a connection from which nothing can be read.
+func newConn(t testing.TB) *conn.Conn {
+	t.Helper()
+	cfg := conn.Config{Base: t.Context(), Registry: prometheus.NewRegistry(), MaxConns: 10, IdleTimeout: time.Hour, ReadTimeout: time.Hour, WriteTimeout: time.Hour}
+	a, err := conn.NewAdmission(cfg)
+	require.NoError(t, err)
+	c := accepted(t, a, &away{})
+	_, _ = c.Read(make([]byte, 1)) // it is under way
+	return c
+}
+
+// away is a tape of another address.
+type away struct{ tape }
+
+func (*away) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)} }
+
 // quiet makes a server without a listener; its log goes nowhere.
 func quiet(t testing.TB) *running {
 	t.Helper()
-	r := &running{t: t, flake: &fakeSnowflake{}}
+	r := &running{t: t, last: new(atomic.Pointer[views.Backend]), flake: &fakeSnowflake{}}
 	cfg := testConfig(io.Discard)
 	cfg.Log = zerolog.Nop()
 	var err error
@@ -84,18 +128,15 @@ func FuzzConnection(f *testing.F) {
 	}
 	r := quiet(f)
 	var methods []string
-	serving := r.newHTTP(func(ctx *fasthttp.RequestCtx) {
+	serving := r.ids.HTTP(func(ctx *fasthttp.RequestCtx) {
 		methods = append(methods, string(ctx.Method()))
-		r.handle(ctx)
+		r.ids.Handle(ctx)
 	}, true)
-	l := newListener(&net.TCPListener{}, Public, &r.cfg, r.admission, nil)
-	f.Cleanup(l.end)
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
 		r.renew()
 		methods = methods[:0]
 		s := &tape{data: sent, piece: int(piece)*16 + 1}
-		c := &conn{Conn: s, l: l}
-		err := serving.ServeConn(c)
+		err := serving.ServeConn(accepted(t, r.admission, s))
 		require.False(t, err != nil && strings.Contains(err.Error(), "panic"), err)
 
 		var got []int64
@@ -133,7 +174,7 @@ func FuzzConnection(f *testing.F) {
 		}
 		require.LessOrEqual(t, answers, len(methods)+1)
 		for _, row := range r.table.rows {
-			require.NoError(t, checkKey([]byte(row.Tag)))
+			require.NoError(t, ids.CheckKey([]byte(row.Tag)))
 			requireIssuable(t, row)
 		}
 	})
@@ -142,11 +183,11 @@ func FuzzConnection(f *testing.F) {
 // requireKnownError fails unless a is an error of answers.
 func (a answer) requireKnownError(t *testing.T) {
 	t.Helper()
-	i := slices.IndexFunc(answers, func(e *apiError) bool {
-		return a.status == e.status && strings.HasPrefix(a.body, `{"code":"`+e.code+`",`)
+	i := slices.IndexFunc(reply.All(), func(e *reply.Error) bool {
+		return a.status == e.Status && strings.HasPrefix(a.body, `{"code":"`+e.Code+`",`)
 	})
 	require.GreaterOrEqual(t, i, 0, "%d %s", a.status, a.body)
-	a.requireError(t, a.status, answers[i].code)
+	a.requireError(t, a.status, reply.All()[i].Code)
 }
 
 // idsIn returns the IDs in a body; none where it has none.
@@ -194,7 +235,7 @@ func FuzzTagBodies(f *testing.F) {
 			ctx.Request.Header.SetMethod(request.method)
 			ctx.Request.Header.Set("Authorization", "Bearer "+token)
 			ctx.Request.SetBodyRaw(body)
-			r.handle(ctx)
+			r.ids.Handle(ctx)
 			after, err := r.table.List()
 			require.NoError(t, err)
 			if status := ctx.Response.StatusCode(); status >= 400 {
@@ -219,7 +260,7 @@ func FuzzTagBodies(f *testing.F) {
 // requireSpelt compares a row that was made of body with another reading of it.
 func requireSpelt(t *testing.T, body []byte, row segment.Row) {
 	t.Helper()
-	require.NoError(t, checkKey([]byte(row.Tag)))
+	require.NoError(t, ids.CheckKey([]byte(row.Tag)))
 	requireIssuable(t, row)
 	var spelt map[string]any
 	dec := json.NewDecoder(bytes.NewReader(body))
@@ -256,34 +297,4 @@ func requireSpelt(t *testing.T, body []byte, row segment.Row) {
 	if description, given := spelt["description"].(string); given {
 		require.Equal(t, description, row.Description)
 	}
-}
-
-// FuzzDecodeID compares a decoded ID with arithmetic on its bits,
-// written out.
-func FuzzDecodeID(f *testing.F) {
-	for _, s := range []string{"0", "1", "-0", "-1", "+1", "007", "9223372036854775807", "9223372036854775808", "2124140238493188149", "1e3", "", " 1", "１", "0x10"} {
-		f.Add(s)
-	}
-	r := quiet(f)
-	r.renew()
-	f.Fuzz(func(t *testing.T, text string) {
-		d, layout, err := r.decoded(text)
-		n, isNumber := new(big.Int).SetString(text, 10)
-		isNumber = isNumber && strings.Trim(text, "0123456789") == ""
-		require.Equal(t, isNumber && n.IsInt64(), err == nil, "%q: %v", text, err)
-		if err != nil {
-			require.True(t, errors.Is(err, snowflake.ErrBadID) || answerTo(err).code == "bad_id", err)
-			return
-		}
-		require.Equal(t, n.String(), strconv.FormatInt(int64(d.ID), 10))
-		bits := strings.Repeat("0", 63-len(n.Text(2))) + n.Text(2)
-		number := func(bits string) int64 {
-			n, ok := new(big.Int).SetString(bits, 2)
-			require.True(t, ok)
-			return n.Int64()
-		}
-		require.Equal(t, number(bits[:41]), int64(d.Timestamp-layout.Epoch))
-		require.Equal(t, number(bits[41:51]), d.Worker)
-		require.Equal(t, number(bits[51:]), d.Sequence)
-	})
 }

@@ -8,11 +8,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 )
 
 // A request that may say twice how long it is gets the last answer of its connection:
 // what comes after it is never taken for a request. Where that isn't in doubt, but can't be known, it has none.
+const (
+	continued = "HTTP/1.1 100 Continue\r\n\r\n" // it asks for a body
+	bodyBytes = 64 << 10
+	smallBody = 1 << 10
+)
+
 func TestFramedTwice(t *testing.T) {
 	r := start(t, nil)
 	for _, tt := range []struct {
@@ -49,7 +59,10 @@ func TestFramedTwice(t *testing.T) {
 			if tt.last {
 				_, err := in.ReadByte()
 				require.ErrorIs(t, err, io.EOF)
-				require.Equal(t, used+index(tt.status == http.StatusOK), r.used())
+				if tt.status == http.StatusOK {
+					used++
+				}
+				require.Equal(t, used, r.used())
 				return
 			}
 			resp, err = http.ReadResponse(in, nil)
@@ -79,10 +92,10 @@ func TestContinue(t *testing.T) {
 			send(t, c, tt.head)
 			in := newReader(c)
 			if tt.asked {
-				asked := make([]byte, len(continues))
+				asked := make([]byte, len(continued))
 				_, err := io.ReadFull(in, asked)
 				require.NoError(t, err)
-				require.Equal(t, continues, string(asked))
+				require.Equal(t, continued, string(asked))
 				send(t, c, tt.body)
 			}
 			resp, err := http.ReadResponse(in, nil)
@@ -147,13 +160,13 @@ func TestForeignHost(t *testing.T) {
 	require.Equal(t, 200, public.get("/", "Host: evil.example").status, "the list of endpoints")
 	require.Equal(t, 200, public.get("/api/clock", "Host: ids.example:8080").status)
 	require.Equal(t, 403, alone.get("/db", "Host: ids.example:8080").status)
-	alone.SetLive(Live{Hosts: []string{AnyHost}})
+	alone.SetLive(ids.Live{Hosts: []string{ids.AnyHost}})
 	require.Equal(t, 200, alone.get("/db", "Host: evil.example").status)
 
 	admin.get("/debug/pprof/heap", bearer+"x", "Host: evil.example").requireError(t, 401, "unauthorized")
 	require.Equal(t, 200, admin.get("/debug/pprof/heap", bearer, "Host: evil.example").status)
-	public.SetLive(Live{})
-	alone.SetLive(Live{})
+	public.SetLive(ids.Live{})
+	alone.SetLive(ids.Live{})
 
 	for request, status := range map[string]int{
 		"GET http://evil.example/db HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n":         403,
@@ -175,7 +188,7 @@ func TestForeignHost(t *testing.T) {
 	}
 
 	unix := listenUnix(t)
-	public.also(unix, Public)
+	public.also(unix, conn.Public)
 	require.Equal(t, 200, public.at(unix).get("/api/clock", "Host: evil.example").status)
 	s := startSecure(t, false, nil)
 	require.Equal(t, 200, s.overTLS(s.ln, s.ca.Client(t)).get("/db", "Host: evil.example").status)

@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server/fair"
 	"github.com/leafd/leafd/test/certtest"
 )
 
@@ -32,7 +35,7 @@ func (r *running) exhaust(path string) answer {
 
 // What a rate never gives is a bad count, and takes nothing.
 func TestRateLimit(t *testing.T) {
-	r := start(t, limited(Live{RateLimit: 1000, RateLimits: map[string]int{"slow": 1, "free": 0}}))
+	r := start(t, limited(ids.Live{RateLimit: 1000, RateLimits: map[string]int{"slow": 1, "free": 0}}))
 	const slow = snowflakePrefix + "slow"
 	for _, path := range []string{snowflakePrefix + "order?n=1001", segmentPrefix + "order?n=10000", slow + "?n=2"} {
 		a := r.get(path)
@@ -60,9 +63,9 @@ func TestRateLimit(t *testing.T) {
 	require.Equal(t, 200, r.do("HEAD", slow, "").status, "HEAD uses no ID")
 	require.Equal(t, 200, r.get("/api/segments").status)
 
-	r.SetLive(Live{})
+	r.SetLive(ids.Live{})
 	require.Equal(t, 200, r.get(slow+"?n=1000").status, "the limit is off")
-	r.SetLive(Live{RateLimit: 1})
+	r.SetLive(ids.Live{RateLimit: 1})
 	r.exhaust(slow)
 }
 
@@ -72,12 +75,12 @@ func TestRatesAreEachClientsOwn(t *testing.T) {
 	dir := t.TempDir()
 	files := writePair(t, dir, ca.Issue(t, "leafd"))
 	files.ClientCA = certtest.Write(t, dir, "ca.crt", ca.PEM)
-	certificates, err := OpenCertificates(files, 0, nil)
+	certificates, err := conn.OpenCertificates(files, 0, nil)
 	require.NoError(t, err)
-	r := start(t, limited(Live{RateLimit: 1}))
-	unix, secure := listenUnix(t), Secured(listenTCP(t), certificates.Server(true))
-	r.also(unix, Public)
-	r.also(secure, Public)
+	r := start(t, limited(ids.Live{RateLimit: 1}))
+	unix, secure := listenUnix(t), conn.Secured(listenTCP(t), certificates.Server(true))
+	r.also(unix, conn.Public)
+	r.also(secure, conn.Public)
 	from := func(address string) *running {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 		other := *r
@@ -101,20 +104,9 @@ func TestRatesAreEachClientsOwn(t *testing.T) {
 	}
 }
 
-// A client has 2^64 addresses of IPv6, and one rate.
-func TestOriginOfIPv6(t *testing.T) {
-	at := func(address string) fair.Address {
-		return originOf(addressed{address: &net.TCPAddr{IP: net.ParseIP(address), Port: 1}})
-	}
-	require.Equal(t, at("2001:db8::1"), at("2001:db8::ffff:2"))
-	require.NotEqual(t, at("2001:db8::1"), at("2001:db8:0:1::1"))
-	require.Equal(t, at("10.0.0.1"), at("::ffff:10.0.0.1"))
-	require.NotEqual(t, at("10.0.0.1"), at("10.0.0.2"))
-}
-
 // What is bad is answered as such and charged nothing.
 func TestBadRequestsAreNotCharged(t *testing.T) {
-	r := start(t, limited(Live{RateLimit: 1000, RateLimits: map[string]int{"order": 1}}))
+	r := start(t, limited(ids.Live{RateLimit: 1000, RateLimits: map[string]int{"order": 1}}))
 	for range 3 {
 		r.get(segmentPrefix+"order?n=10001").requireError(t, 400, "bad_count")
 		r.get(segmentPrefix+"order?n=2").requireError(t, 400, "bad_count")
@@ -130,7 +122,7 @@ func TestBadRequestsAreNotCharged(t *testing.T) {
 // With every limit on, a request allocates nothing.
 func TestLimitsAllocateNothing(t *testing.T) {
 	s := newServer(t)
-	s.SetLive(Live{RateLimit: 10_000_000, RateLimits: map[string]int{"another": 5}})
+	s.SetLive(ids.Live{RateLimit: 10_000_000, RateLimits: map[string]int{"another": 5}})
 	for _, target := range []string{snowflakePrefix + "order", segmentPrefix + "order", snowflakePrefix + "order?n=5"} {
 		if raceEnabled && strings.Contains(target, "?") {
 			continue // the pool forgets on purpose there
@@ -138,8 +130,7 @@ func TestLimitsAllocateNothing(t *testing.T) {
 		ctx := newRequest(newConn(t), target, "")
 		allocs := testing.AllocsPerRun(500, func() {
 			ctx.Response.Reset()
-			s.handle(ctx)
-			connOf(ctx).giveRow() // as a Write does
+			s.ids.Handle(ctx)
 		})
 		require.Equal(t, 200, ctx.Response.StatusCode(), string(ctx.Response.Body()))
 		require.Zero(t, allocs, target)
@@ -150,15 +141,14 @@ func BenchmarkHandleLimited(b *testing.B) {
 	s := newServer(b)
 	ctx := newRequest(newConn(b), snowflakePrefix+"order", "")
 	ctx.Request.Header.Set("Authorization", "Bearer a-caller-s-secret")
-	callers := []Caller{{Name: "shop", SHA256: sha256.Sum256([]byte("a-caller-s-secret")), IDs: []string{"order"}}}
-	for name, l := range map[string]Live{"no rate": {}, "rate": {RateLimit: 10_000_000}, "callers": {Callers: callers}} {
+	callers := []ids.Caller{{Name: "shop", SHA256: sha256.Sum256([]byte("a-caller-s-secret")), IDs: []string{"order"}}}
+	for name, l := range map[string]ids.Live{"no rate": {}, "rate": {RateLimit: 10_000_000}, "callers": {Callers: callers}} {
 		s.SetLive(l)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				ctx.Response.Reset()
-				s.handle(ctx)
-				connOf(ctx).giveRow()
+				s.ids.Handle(ctx)
 			}
 		})
 	}

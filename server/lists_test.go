@@ -8,53 +8,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
-
-	"github.com/leafd/leafd/server/fair"
 )
-
-// No request has a turn while others have them all, and none waits for ever.
-func TestListsAreMadeInTurns(t *testing.T) {
-	r := start(t, nil)
-	turns := r.overload.lists[Public].own
-	var all fair.Waiter
-	take := func() { require.True(t, turns.Take(&all, fair.Address{}, maxLists, time.Minute, nil)) }
-	take()
-	for _, path := range []string{"/db?tag=o", "/cache?tag=o", "/api/segments?after=a", "/api/segments?limit=5", "/api/workers?limit=5", "/api/overview?tag=o"} {
-		answered := make(chan int, 1)
-		go func() { answered <- r.get(path).status }()
-		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
-		turns.Give(maxLists)
-		require.Equal(t, http.StatusOK, <-answered, path)
-		take() // once the turn has rested
-	}
-	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/workers", "/api/overview", "/api/history", "/metrics"} {
-		require.Equal(t, http.StatusOK, r.get(path).status, "%s is the same for all, and has turns of its own", path)
-	}
-	r.get("/db?tag=o").requireError(t, http.StatusServiceUnavailable, "overloaded")
-	require.Equal(t, "1", r.gauge(`leafd_http_shed_total{reason="lists"}`))
-}
-
-// A turn rests after its use.
-func TestTurnsRest(t *testing.T) {
-	r := start(t, nil)
-	turns := r.overload.lists[Public].own
-	began := time.Now()
-	for range 3 {
-		require.NoError(t, r.list(newRequest(newConn(t), "/db", ""), contentHTML, func() ([]byte, error) {
-			time.Sleep(20 * time.Millisecond)
-			return nil, nil
-		}))
-	}
-	require.GreaterOrEqual(t, time.Since(began), 3*20*time.Millisecond+2*listRest*20*time.Millisecond)
-	require.Eventually(t, func() bool { return turns.Busy() == 0 }, time.Minute, time.Millisecond)
-}
 
 // The pages of tags together have each tag once, in order.
 func TestPagesOfTags(t *testing.T) {
@@ -68,7 +30,7 @@ func TestPagesOfTags(t *testing.T) {
 	for after, last := "", false; !last; pages++ {
 		a := r.get("/api/segments?limit=7&after=" + url.QueryEscape(after))
 		require.Equal(t, http.StatusOK, a.status, a.body)
-		var page segmentPage
+		var page views.SegmentPage
 		require.NoError(t, json.Unmarshal([]byte(a.body), &page))
 		require.LessOrEqual(t, len(page.Segments), 7)
 		for _, s := range page.Segments {
@@ -85,43 +47,19 @@ func TestPagesOfTags(t *testing.T) {
 	}
 }
 
-// What is the same for all clients is made once.
-func TestPlainPagesAreMadeOnce(t *testing.T) {
-	var made atomic.Int64
-	s := newServer(t)
-	var asking sync.WaitGroup
-	for range 20 {
-		asking.Go(func() {
-			text, err := s.text("/db", time.Hour, func() ([]byte, error) { made.Add(1); return []byte("x"), nil })
-			if err != nil || string(text) != "x" {
-				t.Error(text, err)
-			}
-		})
-	}
-	asking.Wait()
-	require.EqualValues(t, 1, made.Load())
-	text, err := s.text("/cache", time.Hour, func() ([]byte, error) { return []byte("y"), nil })
-	require.NoError(t, err)
-	require.Equal(t, "y", string(text))
-	s.forgetLists()
-	text, err = s.text("/db", time.Hour, func() ([]byte, error) { return []byte("z"), nil })
-	require.NoError(t, err)
-	require.Equal(t, "z", string(text))
-}
-
 func TestPagesOfWorkers(t *testing.T) {
 	r := start(t, nil)
 	b := r.newBackend()
-	var all []WorkerInfo
+	var all []views.WorkerInfo
 	for _, id := range []int64{0, 1, 1, 3, 4, 9} { // two entries of worker 1
-		all = append(all, WorkerInfo{ID: id, Node: fmt.Sprint("n", len(all))})
+		all = append(all, views.WorkerInfo{ID: id, Node: fmt.Sprint("n", len(all))})
 	}
-	b.Workers = func(context.Context) ([]WorkerInfo, error) { return all, nil }
+	b.Workers = func(context.Context) ([]views.WorkerInfo, error) { return all, nil }
 	r.SetBackend(b)
 	var seen []string
 	for next := "?limit=2"; next != ""; {
 		var page struct {
-			Workers []WorkerInfo
+			Workers []views.WorkerInfo
 			Next    *int64
 		}
 		require.NoError(t, json.Unmarshal([]byte(r.get("/api/workers"+next).body), &page))
@@ -145,7 +83,6 @@ func TestPagesOfWorkers(t *testing.T) {
 // What isn't read is counted, refuses others beyond the bound, and ends with its connection.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000 })
-	unread := r.overload.unread[unreadBatches]
 	nc, err := net.Dial("tcp", r.addr)
 	require.NoError(t, err)
 	_, err = nc.Write([]byte("GET " + snowflakePrefix + "x?n=1000000 HTTP/1.1\r\nHost: x\r\n\r\n"))
@@ -153,36 +90,34 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	line, err := bufio.NewReader(nc).ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, line, "200")
-	require.EqualValues(t, formLines.textBytes(1_000_000), unread.Held())
+	require.Positive(t, r.measured("leafd_http_unread_bytes", "batches"))
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=1000").status)
 
-	busy := newConn(t) // of the same address, and under way
-	require.True(t, unread.Enter(&busy.unread, busy.from(), maxUnreadBatches, busy, 1))
+	require.NoError(t, nc.Close())
+	require.Eventually(t, func() bool { return r.measured("leafd_http_unread_bytes", "batches") == 0 }, time.Minute, time.Millisecond)
+}
+
+// One that is being made makes no room.
+func TestAnswersBeyondWhatIsUnreadAreRefused(t *testing.T) {
+	const most = 1_000_000 // of IDs, for which 27 bytes each are counted
+	r := start(t, func(c *Config) { c.Live.MaxBatch, c.Memory = most, 8*27*most })
+	ln := listenTCP(t)
+	r.also(ln, conn.Redis)
+	redis := dialRedis(t, ln)
+	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 1)
+	busy := r.background(snowflakePrefix + "x?n=1000000")
+	<-r.flake.begun
 	used := r.used()
 	for _, query := range []string{"?n=1000", "?n=200"} {
-		r.get(snowflakePrefix+"y"+query).requireError(t, http.StatusServiceUnavailable, "overloaded")
+		r.get(segmentPrefix+"order"+query).requireError(t, http.StatusServiceUnavailable, "overloaded")
 	}
+	require.Regexp(t, `^-OVERLOADED answers that are not read yet take all that they may`, redis.ask("LEAF.SEGMENT order 1000"))
 	require.Equal(t, used, r.used())
 	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y").status)
-	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=100").status, "small")
+	require.Equal(t, http.StatusOK, r.get(segmentPrefix+"order?n=100").status, "small")
+	require.Equal(t, "*10", redis.ask("LEAF.SEGMENT order 10"), "a small one holds nothing")
 	require.Equal(t, http.StatusOK, r.get("/api/segments").status)
-	require.Equal(t, "2", r.gauge(`leafd_http_shed_total{reason="unread"}`))
-	unread.Leave(&busy.unread)
-	require.NoError(t, nc.Close())
-	require.Eventually(t, func() bool { return unread.Held() == 0 }, time.Minute, time.Millisecond)
-
-	lists := r.overload.unread[Public]
-	text := []byte(strings.Repeat("x", inlineBytes+1))
-	require.True(t, lists.Enter(&busy.unread, busy.from(), maxUnreadLists, busy, 1))
-	require.Equal(t, errOverloaded.code, answerTo(r.answer(newRequest(newConn(t), "/db", ""), contentText, text)).code)
-	require.NoError(t, r.answer(newRequest(newConn(t), "/db", ""), contentText, text[1:]), "small")
-	require.Equal(t, http.StatusOK, r.get("/metrics").status)
-	require.NotEmpty(t, r.get("/metrics").body)
-	lists.Leave(&busy.unread)
-	ctx := newRequest(newConn(t), "/db", "")
-	require.NoError(t, r.answer(ctx, contentText, text))
-	require.EqualValues(t, len(text), lists.Held())
-	require.Equal(t, string(text), string(ctx.Response.Body()))
-	ctx.Response.Reset()
-	require.Zero(t, lists.Held())
+	require.Equal(t, "3", r.gauge(`leafd_http_shed_total{reason="unread"}`))
+	close(r.flake.block)
+	require.Equal(t, http.StatusOK, busy()[0].status)
 }

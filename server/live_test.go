@@ -3,6 +3,8 @@ package server
 import (
 	"testing"
 
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -10,7 +12,7 @@ func TestSetLive(t *testing.T) {
 	r := start(t, nil)
 	require.Equal(t, 200, r.do("GET", "/api/snowflake/get/x?n=60", "").status)
 
-	r.SetLive(Live{MaxBatch: 50, AdminToken: []byte("another-token")})
+	r.SetLive(ids.Live{MaxBatch: 50, AdminToken: []byte("another-token")})
 	a := r.do("GET", "/api/snowflake/get/x?n=60", "")
 	a.requireError(t, 400, "bad_count")
 	require.Contains(t, a.body, "1 to 50")

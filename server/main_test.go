@@ -5,14 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/conn"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -65,21 +71,30 @@ type running struct {
 	log    *lockedBuffer
 	served chan error
 	client *http.Client
+	last   *atomic.Pointer[views.Backend]
 }
 
-const token = "a-secret-token"
+// SetBackend is Server's, for forgetLists.
+func (r *running) SetBackend(b *views.Backend) {
+	r.last.Store(b)
+	r.Server.SetBackend(b)
+}
+
+// forgetLists has lists and texts made again, as a change does.
+func (r *running) forgetLists() { r.Server.SetBackend(r.last.Load()) }
+
+const (
+	token           = "a-secret-token"
+	snowflakePrefix = "/api/snowflake/get/"
+	segmentPrefix   = "/api/segment/get/"
+)
 
 func testConfig(log io.Writer) Config {
-	return Config{
-		Base:     context.Background(),
-		Clock:    clock.System(),
-		Log:      zerolog.New(log).Level(zerolog.InfoLevel),
-		Version:  "1.2.3",
-		Live:     Live{AdminToken: []byte(token), MaxBatch: 10_000},
-		Location: time.UTC,
-
-		guestTime: arrival,
-	}
+	var c Config
+	c.Base, c.Clock, c.Log = context.Background(), clock.System(), zerolog.New(log).Level(zerolog.InfoLevel)
+	c.Version, c.Location, c.GuestTime = "1.2.3", time.UTC, arrival
+	c.Live = ids.Live{AdminToken: []byte(token), MaxBatch: 10_000}
+	return c
 }
 
 // start serves until the test ends. change may adapt the configuration.
@@ -93,7 +108,7 @@ func start(t testing.TB, change func(*Config)) *running {
 // startEmpty is start without a backend.
 func startEmpty(t testing.TB, change func(*Config)) *running {
 	t.Helper()
-	r := &running{t: t, log: &lockedBuffer{}, served: make(chan error, 1), flake: &fakeSnowflake{}}
+	r := &running{t: t, last: new(atomic.Pointer[views.Backend]), log: &lockedBuffer{}, served: make(chan error, 1), flake: &fakeSnowflake{}}
 	r.table = newTable(segment.Row{Tag: "order", MaxID: 1, Step: 100}, segment.Row{Tag: "a/b", MaxID: 500, Step: 10, Description: "<script>"})
 	r.flake.last.Store(1 << 60)
 	cfg := testConfig(r.log)
@@ -106,7 +121,7 @@ func startEmpty(t testing.TB, change func(*Config)) *running {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	r.addr = ln.Addr().String()
-	go func() { r.served <- r.Serve(ln, Public) }()
+	go func() { r.served <- r.Serve(ln, conn.Public) }()
 	transport := &http.Transport{}
 	r.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {
@@ -119,14 +134,12 @@ func startEmpty(t testing.TB, change func(*Config)) *running {
 	return r
 }
 
-func (r *running) newBackend() *Backend {
-	return &Backend{
-		Snowflake: r.flake,
-		Layout:    snowflake.DefaultLayout(),
-		Segments:  r.table,
-		Admin:     &segment.Table{Admin: tableAdmin{r.table}},
-		Worker: func() WorkerInfo {
-			return WorkerInfo{ID: 7, Node: "10.0.0.5:8080", Owner: "0b5c", Cluster: "c1", Since: 1699990000000, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, State: WorkerLive, Ceiling: 1700000006000, Timestamp: 1700000000000, Started: time.Unix(1700000000, 0).UTC(), Version: "1.2.3"}
+func (r *running) newBackend() *views.Backend {
+	return &views.Backend{
+		Backend: ids.Backend{Snowflake: r.flake, Layout: snowflake.DefaultLayout(), Segments: r.table},
+		Admin:   &segment.Table{Admin: tableAdmin{r.table}},
+		Worker: func() views.WorkerInfo {
+			return views.WorkerInfo{ID: 7, Node: "10.0.0.5:8080", Owner: "0b5c", Cluster: "c1", Since: 1699990000000, Layout: "41+10+12", Epoch: snowflake.DefaultEpoch, State: views.WorkerLive, Ceiling: 1700000006000, Timestamp: 1700000000000, Started: time.Unix(1700000000, 0).UTC(), Version: "1.2.3"}
 		},
 	}
 }
@@ -142,12 +155,7 @@ type answer struct {
 func (r *running) do(method, path, body string, header ...string) answer {
 	r.t.Helper()
 	if path == "/metrics" {
-		r.texts.Range(func(name, _ any) bool { // they serve for a moment
-			if strings.Contains(fmt.Sprint(name), "version=") {
-				r.texts.Delete(name)
-			}
-			return true
-		})
+		r.forgetLists() // they serve for a moment
 	}
 	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+r.addr+path, strings.NewReader(body))
 	require.NoError(r.t, err)

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
@@ -18,7 +22,7 @@ import (
 )
 
 // limited is what the tests of overload have in force.
-func limited(l Live) func(*Config) {
+func limited(l ids.Live) func(*Config) {
 	return func(c *Config) {
 		l.AdminToken, l.MaxBatch = c.Live.AdminToken, c.Live.MaxBatch
 		c.Live = l
@@ -72,9 +76,8 @@ func (r *running) gauge(name string) string {
 }
 
 // inside is what the turns have counted and not given back.
-func (r *running) inside() int64 {
-	o := r.overload
-	return o.inflight[snowflakeMode].Load() + o.inflight[segmentMode].Load() + o.queued.Load() + o.ranges.Busy() + o.names.Busy() + o.batches.Busy()
+func (r *running) inside() int {
+	return r.measured("leafd_http_inflight", "snowflake") + r.measured("leafd_http_inflight", "segment") + r.measured("leafd_snowflake_queued_ids")
 }
 
 // background sends requests that wait, and returns their answers at the end.
@@ -160,7 +163,7 @@ func TestWaitsForRangesBeyondMaxInflightAreShed(t *testing.T) {
 	unknown := r.background(segmentPrefix+"nosuchtag", segmentPrefix+"nosuchtag?n=5")
 	<-w.begun
 	<-w.begun
-	require.EqualValues(t, 2, r.overload.names.Busy())
+	require.Equal(t, 2, r.measured("leafd_http_inflight", "segment")-3)
 
 	for range 5 {
 		w.end <- segment.ErrUnavailable
@@ -175,9 +178,9 @@ func TestWaitsForRangesBeyondMaxInflightAreShed(t *testing.T) {
 // A request gives its turn back, however it ends.
 func TestTurnsAreGivenBack(t *testing.T) {
 	r := startEmpty(t, crowded(1, time.Second))
-	for name, b := range map[string]*Backend{
-		"error": {Snowflake: &fakeSnowflake{}, Segments: brokenTags{}},
-		"panic": {Snowflake: panicking{}, Segments: brokenTags{panics: true}},
+	for name, b := range map[string]*views.Backend{
+		"error": {Backend: ids.Backend{Snowflake: &fakeSnowflake{}, Segments: brokenTags{}}},
+		"panic": {Backend: ids.Backend{Snowflake: panicking{}, Segments: brokenTags{panics: true}}},
 	} {
 		if f, ok := b.Snowflake.(*fakeSnowflake); ok {
 			f.fail(snowflake.ErrClockBackwards)
@@ -199,7 +202,7 @@ func TestTurnsAreGivenBack(t *testing.T) {
 	send(t, c, "GET "+snowflakePrefix+"a?n=5000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-r.flake.begun
 	require.NoError(t, c.Close())
-	require.EqualValues(t, 5000, r.overload.queued.Load())
+	require.Equal(t, 5000, r.measured("leafd_snowflake_queued_ids"))
 	close(r.flake.block)
 	require.Eventually(t, func() bool { return r.inside() == 0 }, 10*time.Second, time.Millisecond)
 }
@@ -303,7 +306,7 @@ func TestOverloadUnderConcurrency(t *testing.T) {
 	}
 	changers.Go(func() {
 		for i := 0; !done.Load(); i++ {
-			r.SetLive(Live{RateLimit: 50_000 * (i % 2)})
+			r.SetLive(ids.Live{RateLimit: 50_000 * (i % 2)})
 			time.Sleep(time.Millisecond) // for some to pass
 		}
 	})

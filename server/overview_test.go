@@ -3,30 +3,30 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
 )
 
-func (r *running) overview(query string) Overview {
+func (r *running) overview(query string) views.Overview {
 	r.t.Helper()
 	a := r.get("/api/overview" + query)
 	require.Equal(r.t, 200, a.status, a.body)
-	require.Equal(r.t, contentJSON, a.header.Get("Content-Type"))
+	require.Equal(r.t, reply.ContentJSON, a.header.Get("Content-Type"))
 	require.Equal(r.t, "no-store", a.header.Get("Cache-Control"))
-	var o Overview
+	var o views.Overview
 	require.NoError(r.t, json.Unmarshal([]byte(a.body), &o), a.body)
 	return o
 }
@@ -50,7 +50,7 @@ func TestOverviewFromTheFirstMomentOn(t *testing.T) {
 	require.Equal(t, "10.0.0.5:8080", o.Workers.List[0].Node)
 	require.Equal(t, 2, o.Segments.Total)
 
-	r.SetBackend(&Backend{})
+	r.SetBackend(&views.Backend{})
 	o = r.overview("")
 	require.Nil(t, o.Segments, "switched off")
 	require.Empty(t, o.Workers.List)
@@ -81,9 +81,9 @@ func TestOverviewIsShared(t *testing.T) {
 	r := startEmpty(t, nil)
 	b := r.newBackend()
 	var looks atomic.Int64
-	b.Guards = func() Guards {
+	b.Guards = func() views.Guards {
 		looks.Add(1)
-		return Guards{Registry: "standalone"}
+		return views.Guards{Registry: "standalone"}
 	}
 	r.SetBackend(b)
 	r.overview("") // the share of this one may end while the others ask
@@ -101,20 +101,20 @@ func TestOverviewIsShared(t *testing.T) {
 	}
 	all.Wait()
 	http.DefaultClient.CloseIdleConnections()
-	require.LessOrEqual(t, looks.Load(), 2+int64(time.Since(begun)/listShare))
+	require.LessOrEqual(t, looks.Load(), 2+int64(time.Since(begun)/time.Second))
 }
 
 // The registry is read in the background, and its last answer is shown meanwhile.
 func TestOverviewWaitsForNothing(t *testing.T) {
+	t.Parallel() // the registry is read each two seconds
 	r := startEmpty(t, nil)
-	r.views.every, r.members.every = time.Millisecond, time.Millisecond
 	b := r.newBackend()
 	asked, answer := make(chan struct{}, 10), make(chan error)
-	b.Workers = func(ctx context.Context) ([]WorkerInfo, error) {
+	b.Workers = func(ctx context.Context) ([]views.WorkerInfo, error) {
 		asked <- struct{}{}
 		select {
 		case err := <-answer:
-			return []WorkerInfo{{ID: 1, Node: "a", State: WorkerLive}, {ID: 2, Node: "b"}}, err
+			return []views.WorkerInfo{{ID: 1, Node: "a", State: views.WorkerLive}, {ID: 2, Node: "b"}}, err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -123,16 +123,16 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 	o := r.overview("")
 	require.Zero(t, o.Workers.AsOf, "never seen")
 	<-asked
-	shown := func(done func(WorkersView) bool) {
+	shown := func(done func(views.WorkersView) bool) {
 		t.Helper()
 		require.Eventually(t, func() bool { o = r.overview(""); return done(o.Workers) }, time.Minute, 10*time.Millisecond)
 	}
 	answer <- nil
-	shown(func(v WorkersView) bool { return v.Total == 2 })
+	shown(func(v views.WorkersView) bool { return v.Total == 2 })
 	require.Equal(t, 1, o.Workers.Live)
 	require.NotZero(t, o.Workers.AsOf)
 
-	shown(func(WorkersView) bool { return len(asked) > 0 })
+	shown(func(views.WorkersView) bool { return len(asked) > 0 })
 	for range 5 { // the registry hangs
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, 2, r.overview("").Workers.Total)
@@ -140,49 +140,20 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 	require.Len(t, asked, 1, "one question at a time")
 	<-asked
 	answer <- fmt.Errorf("asking: %w", worker.ErrUnreachable)
-	shown(func(v WorkersView) bool { return v.Error != "" })
+	shown(func(v views.WorkersView) bool { return v.Error != "" })
 	require.Equal(t, "registry_unavailable", o.Workers.Error)
 	require.Equal(t, 2, o.Workers.Total, "as last seen")
 	require.True(t, o.Workers.Stale, "read before the registry failed")
 
-	shown(func(WorkersView) bool { return len(asked) > 0 })
+	shown(func(views.WorkersView) bool { return len(asked) > 0 })
 	answer <- nil
-	shown(func(v WorkersView) bool { return v.Error == "" })
-}
-
-// What was read is current for twice as long as until the next reading, which takes as long as the last did
-// and a rest; and is stale as soon as a reading fails.
-func TestWhatIsStale(t *testing.T) {
-	clk := clocktest.New(time.UnixMilli(1_700_000_000_000))
-	r := startEmpty(t, func(c *Config) { c.Clock = clk })
-	for name, tc := range map[string]struct{ took, current time.Duration }{
-		"quick": {0, 8 * time.Second},
-		"slow":  {time.Second, 14 * time.Second},
-	} {
-		l := latest[int]{shared: shared[*asRead[int]]{every: 2 * time.Second, cost: listRest}}
-		require.False(t, l.stale(r.Server, l.seen()), "nothing was read")
-		got, err := l.read(r.Server, func() (int, error) { clk.Advance(tc.took); return 7, nil })
-		require.NoError(t, err)
-		require.Equal(t, 7, got.value)
-		clk.Advance(tc.current)
-		require.False(t, l.stale(r.Server, l.seen()), name)
-		clk.Advance(time.Millisecond)
-		require.True(t, l.stale(r.Server, l.seen()), name)
-		l.forget()
-		_, err = l.read(r.Server, func() (int, error) { return 8, nil })
-		require.NoError(t, err)
-		l.forget()
-		_, err = l.read(r.Server, func() (int, error) { return 0, worker.ErrUnreachable })
-		require.ErrorIs(t, err, worker.ErrUnreachable)
-		require.True(t, l.stale(r.Server, l.seen()), name)
-		require.Equal(t, 8, l.seen().value, "as read last")
-	}
+	shown(func(v views.WorkersView) bool { return v.Error == "" })
 }
 
 func TestOverviewIsBounded(t *testing.T) {
 	r := startEmpty(t, nil)
 	r.SetBackend(r.crowd(2000, 100_000))
-	var o Overview
+	var o views.Overview
 	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Total > 0 }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, 2000, o.Workers.Total)
 	require.Equal(t, 1960, o.Workers.Live)
@@ -200,51 +171,6 @@ func TestOverviewIsBounded(t *testing.T) {
 	require.Zero(t, o.Segments.LeftOut)
 	require.Equal(t, "tag-099990", o.Segments.List[0].Tag)
 	require.Empty(t, r.overview("?tag=nothing").Segments.List)
-}
-
-func TestTagsThatNeedLookingAtComeFirst(t *testing.T) {
-	var all []segment.Status
-	for i := range 500 {
-		all = append(all, segment.Status{Tag: fmt.Sprintf("t%03d", i), Rate: float64(i % 7)})
-	}
-	all[250].Failing = "locked"
-	v := pickTags(slices.Values(all), "")
-	require.Len(t, v.List, overviewTags)
-	require.Equal(t, 1, v.Failing)
-	require.Equal(t, 400, v.LeftOut)
-	var names []string
-	for _, tag := range v.List[:4] {
-		names = append(names, tag.Tag)
-	}
-	require.Equal(t, []string{"t250", "t006", "t013", "t020"}, names, "failing ones, then busy ones, then by name")
-	for i := 3; i < len(v.List); i++ {
-		require.LessOrEqual(t, compareTags(v.List[i-1], v.List[i]), 0)
-	}
-}
-
-func TestVerdictOnTheClock(t *testing.T) {
-	sample := func(offset time.Duration) clock.Sample { return clock.Sample{Address: "a", Offset: offset} }
-	for _, test := range []struct {
-		name    string
-		checked clock.Millis
-		samples []clock.Sample
-		want    string
-	}{
-		{"never", 0, nil, "unchecked"},
-		{"nobody", 1, nil, "alone"},
-		{"silence", 1, []clock.Sample{{Address: "a", Err: errors.New("refused")}}, "silent"},
-		{"agree", 1, []clock.Sample{sample(time.Second), sample(-time.Second)}, "agree"},
-		{"a minority is off", 1, []clock.Sample{sample(time.Hour), sample(0), sample(0)}, "agree"},
-		{"one of two", 1, []clock.Sample{sample(time.Hour)}, "undecided"},
-		{"a majority is off", 1, []clock.Sample{sample(time.Hour), sample(time.Hour), sample(time.Hour), sample(0)}, "disagree"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			c := overviewClock(ClockInfo{Checked: test.checked, Samples: test.samples, Threshold: 5 * time.Second, Verdict: clock.Estimate(test.samples, clock.Median)})
-			require.Equal(t, test.want, c.Verdict)
-			require.Equal(t, c.Answered > 0, c.Estimate != nil)
-			require.Len(t, c.Peers, len(test.samples))
-		})
-	}
 }
 
 func TestPagesAreBounded(t *testing.T) {

@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/reply"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -29,14 +33,14 @@ func TestWorkerEndpoints(t *testing.T) {
 	require.JSONEq(t, `{"workers":[`+w+`]}`, workers())
 
 	b := r.newBackend()
-	offset := Milliseconds(-1500 * time.Microsecond)
-	b.Workers = func(ctx context.Context) ([]WorkerInfo, error) {
+	offset := reply.Milliseconds(-1500 * time.Microsecond)
+	b.Workers = func(ctx context.Context) ([]views.WorkerInfo, error) {
 		if _, bounded := ctx.Deadline(); !bounded {
 			return nil, errors.New("a registry that hangs must not hold a request for ever")
 		}
-		return []WorkerInfo{
-			{ID: 1, Node: "java:8080", State: WorkerForeign, Ceiling: 5, Timestamp: 4},
-			{ID: 2, Node: "b", Owner: "u", Address: "10.0.0.6:8080", State: WorkerLive, Offset: &offset},
+		return []views.WorkerInfo{
+			{ID: 1, Node: "java:8080", State: views.WorkerForeign, Ceiling: 5, Timestamp: 4},
+			{ID: 2, Node: "b", Owner: "u", Address: "10.0.0.6:8080", State: views.WorkerLive, Offset: &offset},
 		}, nil
 	}
 	r.SetBackend(b)
@@ -44,12 +48,12 @@ func TestWorkerEndpoints(t *testing.T) {
 	require.JSONEq(t, `{"workers":[
 		{"worker_id":1,"node":"java:8080","state":"foreign","ceiling":5,"timestamp":4},
 		{"worker_id":2,"node":"b","owner":"u","address":"10.0.0.6:8080","state":"live","offset_ms":-1.500,"ceiling":0,"timestamp":0}]}`, body)
-	var list struct{ Workers []WorkerInfo }
+	var list struct{ Workers []views.WorkerInfo }
 	require.NoError(t, json.Unmarshal([]byte(body), &list), "programs of ours read what the server writes")
 	require.Equal(t, offset, *list.Workers[1].Offset)
 	require.Nil(t, list.Workers[0].Offset)
 
-	b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, nil }
+	b.Workers = func(context.Context) ([]views.WorkerInfo, error) { return nil, nil }
 	r.forgetLists()
 	require.JSONEq(t, `{"workers":[]}`, workers())
 }
@@ -65,19 +69,19 @@ func TestInfoOf(t *testing.T) {
 		free  clock.Millis
 		age   time.Duration
 	}{
-		{"live", worker.Entry{State: worker.StateActive, Live: true, Timestamp: now, Limit: ahead}, WorkerLive, 0, 0},
-		{"live beyond its limit", worker.Entry{State: worker.StateActive, Live: true, Timestamp: past, Limit: past}, WorkerLive, 0, time.Hour},
-		{"killed", worker.Entry{State: worker.StateActive, Timestamp: past, Limit: ahead}, WorkerNotLive, ahead, time.Hour},
-		{"killed, its clock ahead", worker.Entry{State: worker.StateActive, Timestamp: ahead, Limit: ahead}, WorkerNotLive, ahead, -time.Hour},
-		{"its limit has passed", worker.Entry{State: worker.StateActive, Timestamp: past, Limit: past}, WorkerNotLive, past, time.Hour},
-		{"released while it lives", worker.Entry{State: worker.StateReleased, Live: true, Timestamp: past, Limit: ahead}, WorkerReleased, ahead, time.Hour},
-		{"claimed", worker.Entry{State: worker.StateClaiming, Timestamp: past, Floor: now, Limit: now}, WorkerSettling, now, time.Hour},
-		{"a Java Leaf's", worker.Entry{State: "foreign", Timestamp: past}, WorkerForeign, 0, time.Hour},
-		{"damaged", worker.Entry{State: "damaged", Live: true}, WorkerDamaged, 0, 0},
-		{"of a newer leafd", worker.Entry{State: "retired", Timestamp: past}, WorkerDamaged, 0, time.Hour},
+		{"live", worker.Entry{State: worker.StateActive, Live: true, Timestamp: now, Limit: ahead}, views.WorkerLive, 0, 0},
+		{"live beyond its limit", worker.Entry{State: worker.StateActive, Live: true, Timestamp: past, Limit: past}, views.WorkerLive, 0, time.Hour},
+		{"killed", worker.Entry{State: worker.StateActive, Timestamp: past, Limit: ahead}, views.WorkerNotLive, ahead, time.Hour},
+		{"killed, its clock ahead", worker.Entry{State: worker.StateActive, Timestamp: ahead, Limit: ahead}, views.WorkerNotLive, ahead, -time.Hour},
+		{"its limit has passed", worker.Entry{State: worker.StateActive, Timestamp: past, Limit: past}, views.WorkerNotLive, past, time.Hour},
+		{"released while it lives", worker.Entry{State: worker.StateReleased, Live: true, Timestamp: past, Limit: ahead}, views.WorkerReleased, ahead, time.Hour},
+		{"claimed", worker.Entry{State: worker.StateClaiming, Timestamp: past, Floor: now, Limit: now}, views.WorkerSettling, now, time.Hour},
+		{"a Java Leaf's", worker.Entry{State: "foreign", Timestamp: past}, views.WorkerForeign, 0, time.Hour},
+		{"damaged", worker.Entry{State: "damaged", Live: true}, views.WorkerDamaged, 0, 0},
+		{"of a newer leafd", worker.Entry{State: "retired", Timestamp: past}, views.WorkerDamaged, 0, time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := InfoOf(tc.entry, now)
+			w := views.InfoOf(tc.entry, now)
 			require.Equal(t, tc.state, w.State)
 			require.Equal(t, tc.free != 0, w.FreeFrom != nil)
 			if w.FreeFrom != nil {
@@ -103,10 +107,10 @@ func TestOffsetOfAWorker(t *testing.T) {
 		"no answer":        {clock.Sample{Err: errors.New("no answer")}, "no answer"},
 		"a long no answer": {clock.Sample{Err: errors.New(strings.Repeat("x", 400))}, strings.Repeat("x", 300) + "…"},
 	} {
-		w := WorkerInfo{Node: "a"}
+		w := views.WorkerInfo{Node: "a"}
 		w.SetOffset(tc.sample)
 		require.Equal(t, tc.why, w.OffsetError, name)
-		require.Equal(t, tc.why == "", w.Offset != nil && *w.Offset == Milliseconds(time.Second) && *w.RTT == Milliseconds(time.Millisecond), name)
+		require.Equal(t, tc.why == "", w.Offset != nil && *w.Offset == reply.Milliseconds(time.Second) && *w.RTT == reply.Milliseconds(time.Millisecond), name)
 	}
 }
 
@@ -126,7 +130,7 @@ func TestWorkersWithoutTheRegistry(t *testing.T) {
 		{"another error", errors.New(secret), 500, "internal"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b.Workers = func(context.Context) ([]WorkerInfo, error) { return nil, test.err }
+			b.Workers = func(context.Context) ([]views.WorkerInfo, error) { return nil, test.err }
 			r.forgetLists()
 			a := r.get("/api/workers")
 			a.requireError(t, test.status, test.code)
@@ -144,9 +148,9 @@ func TestClockFromTheFirstMoment(t *testing.T) {
 	named := startEmpty(t, func(c *Config) { c.Node = `a"b` })
 	named.SetOwner("0b5c")
 	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
-	named.SetBackend(&Backend{}) // segments are served, and the worker ID is not certain
+	named.SetBackend(&views.Backend{}) // segments are served, and the worker ID is not certain
 	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
-	named.SetBackend(&Backend{Worker: func() WorkerInfo { return WorkerInfo{ID: 3, Ceiling: 9} }})
+	named.SetBackend(&views.Backend{Worker: func() views.WorkerInfo { return views.WorkerInfo{ID: 3, Ceiling: 9} }})
 	require.Regexp(t, `^\{"node":"a\\"b","owner":"0b5c","worker_id":3,"ceiling":9,"timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
 	named.SetBackend(named.newBackend())
 	require.Regexp(t, `^\{"node":"10.0.0.5:8080","owner":"0b5c","worker_id":7,"ceiling":1700000006000,"cluster":"c1","since":1699990000000,"timestamp":[0-9]{13}\}\n$`, named.get("/api/clock").body)
@@ -160,7 +164,7 @@ func TestClockIsReadLast(t *testing.T) {
 	r := startEmpty(t, func(c *Config) { c.Clock = clk })
 	b := r.newBackend()
 	worker := b.Worker
-	b.Worker = func() WorkerInfo {
+	b.Worker = func() views.WorkerInfo {
 		clk.Advance(time.Second) // as long as looking may take
 		return worker()
 	}
@@ -171,8 +175,8 @@ func TestClockIsReadLast(t *testing.T) {
 func TestOverviewTellsWhatPeersSay(t *testing.T) {
 	r := startEmpty(t, nil)
 	b := r.newBackend()
-	info := ClockInfo{Threshold: 5 * time.Second}
-	b.Clock = func() ClockInfo { return info }
+	info := views.ClockInfo{Threshold: 5 * time.Second}
+	b.Clock = func() views.ClockInfo { return info }
 	r.SetBackend(b)
 	told := func() string {
 		t.Helper()
@@ -183,7 +187,7 @@ func TestOverviewTellsWhatPeersSay(t *testing.T) {
 	}
 	require.JSONEq(t, `{"verdict":"unchecked","threshold_ms":5000.000,"asked":0,"answered":0,"peers":[],"left_out":0}`, told())
 
-	info = ClockInfo{Checked: 1_699_999_999_000, Verdict: clock.Verdict{Asked: 1}, Samples: []clock.Sample{
+	info = views.ClockInfo{Checked: 1_699_999_999_000, Verdict: clock.Verdict{Asked: 1}, Samples: []clock.Sample{
 		{Address: "10.0.0.6:8080", Err: errors.New(`no answer from "10.0.0.6" ` + strings.Repeat("é", 500))},
 	}}
 	body := told()
@@ -191,7 +195,7 @@ func TestOverviewTellsWhatPeersSay(t *testing.T) {
 	require.NotContains(t, body, "estimate", "no peer answered: 0 would look like agreement")
 	require.Less(t, len(body), 700)
 
-	info = ClockInfo{Checked: 1_699_999_999_000, Threshold: 5 * time.Second, Verdict: clock.Verdict{Offset: -412_345 * time.Nanosecond, Answered: 2, Asked: 2}, Samples: []clock.Sample{
+	info = views.ClockInfo{Checked: 1_699_999_999_000, Threshold: 5 * time.Second, Verdict: clock.Verdict{Offset: -412_345 * time.Nanosecond, Answered: 2, Asked: 2}, Samples: []clock.Sample{
 		{Address: "10.0.0.6:8080", Node: "b", Offset: -412_345 * time.Nanosecond, RTT: 300 * time.Microsecond},
 		{Address: "10.0.0.7:8080", Offset: 24 * time.Hour, RTT: time.Second},
 	}}
@@ -211,14 +215,14 @@ func TestMilliseconds(t *testing.T) {
 		{"behind", -7 * time.Second, "-7000.000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b, err := json.Marshal(Milliseconds(test.d))
+			b, err := json.Marshal(reply.Milliseconds(test.d))
 			require.NoError(t, err)
 			require.Equal(t, test.want, string(b))
-			var back Milliseconds
+			var back reply.Milliseconds
 			require.NoError(t, json.Unmarshal(b, &back))
 			require.Equal(t, test.d.Round(time.Microsecond), time.Duration(back))
 		})
 	}
-	var m Milliseconds
+	var m reply.Milliseconds
 	require.ErrorContains(t, json.Unmarshal([]byte(`"1"`), &m), "milliseconds")
 }

@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,7 +40,7 @@ func TestRedisStopAwaitsTheLastOne(t *testing.T) {
 		send(t, client, commands("INCR order\r\n"))
 		served := make(chan error, 1)
 		l := &late{Listener: ln, closing: make(chan struct{}), nc: nc}
-		go func() { served <- s.Serve(l, Redis) }()
+		go func() { served <- s.Serve(l, conn.Redis) }()
 		for {
 			s.mu.Lock()
 			n := len(s.fronts)

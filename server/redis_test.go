@@ -15,6 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/reply"
+
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
@@ -33,7 +41,7 @@ type redisConn struct {
 func startRedis(t testing.TB, change func(*Config)) (*running, net.Listener) {
 	r := start(t, change)
 	ln := listenTCP(t)
-	r.also(ln, Redis)
+	r.also(ln, conn.Redis)
 	return r, ln
 }
 
@@ -93,14 +101,14 @@ func (c *redisConn) requireEnd() {
 func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	r := startEmpty(t, func(c *Config) { c.Live.MaxBatch, c.Live.MaxRange = 100, 200 })
 	ln := listenTCP(t)
-	r.also(ln, Redis)
+	r.also(ln, conn.Redis)
 	c := dialRedis(t, ln)
 	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("INCR order"))
 	send(t, c, commands("INFO\r\n"))
 	require.Contains(t, c.page(), "loading:1\r\n", "clients wait then")
 	starting := &fakeSnowflake{}
-	starting.fail(ErrStarting)
-	r.SetBackend(&Backend{Snowflake: starting})
+	starting.fail(reply.ErrStarting)
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: starting}})
 	require.Equal(t, "-LOADING leafd is starting (try again in 1 s)", c.ask("LEAF.SNOWFLAKE x"))
 	require.Regexp(t, "^-LOADING ", c.ask("LEAF.RANGE snowflake x 5"))
 	r.SetBackend(r.newBackend())
@@ -145,7 +153,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 	r.table.err = segment.ErrUnavailable
 	r.table.mu.Unlock()
 	require.Equal(t, "-SEGMENT_UNAVAILABLE no range of this tag is in memory and none could be fetched (try again in 1 s)", c.ask("INCR order"))
-	r.SetBackend(&Backend{})
+	r.SetBackend(&views.Backend{})
 	require.Equal(t, "-MODE_DISABLED this kind of ID is switched off here", c.ask("INCR order"))
 	require.NotContains(t, r.get("/metrics").body, "a file's")
 	require.Equal(t, "6", r.gauge(`leafd_redis_errors_total{code="bad_count"}`))
@@ -168,8 +176,8 @@ func (c *redisConn) page() string {
 func TestRedisCountsWithHTTP(t *testing.T) {
 	r := start(t, func(c *Config) { c.AdminApart = true })
 	admin, ln := listenTCP(t), listenTCP(t)
-	r.also(admin, Admin)
-	r.also(ln, Redis)
+	r.also(admin, conn.Admin)
+	r.also(ln, conn.Redis)
 	c := dialRedis(t, ln)
 	require.Equal(t, ":1", c.ask("INCR order"))
 	require.Equal(t, "2", r.get(segmentPrefix+"order").body)
@@ -217,7 +225,7 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 		send(t, c, commands("INFO\r\n"))
 		return strings.Contains(c.page(), "segment_ids_issued:11")
 	}, 20*time.Second, 10*time.Millisecond)
-	r.SetLive(Live{})
+	r.SetLive(ids.Live{})
 	require.True(t, strings.HasPrefix(c.ask("AUTH "+token), "-ERR AUTH <password> called without any password"))
 }
 
@@ -256,7 +264,7 @@ func TestRedisStrings(t *testing.T) {
 // The limits of HTTP: rates by key, places and unread bytes.
 func TestRedisLimits(t *testing.T) {
 	r, ln := startRedis(t, func(c *Config) {
-		limited(Live{RateLimit: 5})(c)
+		limited(ids.Live{RateLimit: 5})(c)
 		c.MaxInflight = 1
 	})
 	c := dialRedis(t, ln)
@@ -276,7 +284,7 @@ func TestRedisLimits(t *testing.T) {
 	require.Equal(t, ":2", answers[0])
 	require.Regexp(t, `^-RATE_LIMITED `, answers[99])
 
-	r.SetLive(Live{})
+	r.SetLive(ids.Live{})
 	waiting := newStarved(r.table)
 	b := r.newBackend()
 	b.Segments = waiting
@@ -288,12 +296,6 @@ func TestRedisLimits(t *testing.T) {
 	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
 	waiting.end <- nil
 	require.Regexp(t, `^:\d+$`, c.line())
-
-	busy := newConn(t)
-	require.True(t, r.overload.unread[unreadBatches].Enter(&busy.unread, busy.from(), maxUnreadBatches, busy, 1))
-	require.Regexp(t, `^-OVERLOADED answers that are not read yet take all that they may`, c.ask("LEAF.SNOWFLAKE x 1000"))
-	require.Equal(t, "*10", c.ask("LEAF.SNOWFLAKE x 10"), "a small one holds nothing")
-	r.overload.unread[unreadBatches].Leave(&busy.unread)
 }
 
 // A client that reads nothing is closed, what it was promised is no longer counted, and
@@ -306,7 +308,7 @@ func TestRedisClientThatReadsNothing(t *testing.T) {
 		_, err = c.Write(commands)
 	}
 	require.Eventually(t, func() bool {
-		return r.overload.unread[unreadBatches].Held() == 0 && r.admission.open[Redis].Load() == 0 && r.overload.inflight[snowflakeMode].Load() == 0
+		return r.measured("leafd_http_unread_bytes", "batches") == 0 && r.admission.Open(conn.Redis) == 0 && r.measured("leafd_http_inflight", "snowflake") == 0
 	}, 30*time.Second, time.Millisecond)
 	require.Less(t, r.used(), 10_000*400, "as many as the kernel's buffers took answers for")
 }
@@ -375,7 +377,7 @@ func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
 	_, _ = first.line(), first.line()
 	require.Equal(t, "+OK", first.ask("QUIT"))
 	first.requireEnd()
-	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.Total() == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, r.get(snowflakePrefix+"x").status)
 	require.Equal(t, "*2", second.line())
 }
@@ -418,29 +420,28 @@ func TestRedisDrains(t *testing.T) {
 // a stop beyond its time-out.
 func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	s := newServer(t)
-	b, waits := *s.backend.Load(), make(chan struct{})
-	b.Segments = hungTags{waits: waits}
-	s.SetBackend(&b)
+	waits := make(chan struct{})
+	s.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: &fakeSnowflake{}, Segments: hungTags{waits: waits}}})
 	ln := listenTCP(t)
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln, Redis) }()
+	go func() { served <- s.Serve(ln, conn.Redis) }()
 	c := dialRedis(t, ln)
 	go func() {
 		_, _ = io.WriteString(c, strings.Repeat(commands("LEAF.SNOWFLAKE x 10000\r\n"), 10_000)) // until it is closed
 	}()
-	require.Eventually(t, func() bool { return s.overload.unread[unreadBatches].Held() > 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return (&running{Server: s, t: t}).measured("leafd_http_unread_bytes", "batches") > 0 }, 20*time.Second, time.Millisecond)
 	send(t, dialRedis(t, ln), commands("INCR order\r\nLEAF.SEGMENT order 2\r\n"))
 	<-waits // the other one is given up before it waits
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
 	require.NoError(t, <-served)
-	require.Eventually(t, func() bool { return s.admission.total() == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.admission.Total() == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // hungTags is Segments with a database that hangs. It tells of each request that waits.
 type hungTags struct {
-	Segments
+	ids.Segments
 	waits chan struct{}
 }
 
@@ -463,7 +464,7 @@ func (h hungTags) NextN(ctx context.Context, key []byte, _ []int64) error {
 func TestRedisOverTLS(t *testing.T) {
 	s := startSecure(t, true, nil)
 	clean := listenTCP(t)
-	s.also(Secured(clean, s.certificates.Server(true)), Redis)
+	s.also(conn.Secured(clean, s.certificates.Server(true)), conn.Redis)
 	secure := func(conf *tls.Config) *redisConn {
 		nc, err := tls.Dial("tcp", clean.Addr().String(), conf)
 		require.NoError(t, err)
@@ -494,7 +495,7 @@ func TestRedisPanic(t *testing.T) {
 	require.Contains(t, r.log.String(), "please report it")
 }
 
-type panickingFlake struct{ Snowflake }
+type panickingFlake struct{ ids.Snowflake }
 
 func (panickingFlake) NextAt(context.Context, time.Duration, int) (first int64, n int, err error) {
 	panic("a bug")
@@ -529,7 +530,7 @@ func TestRedisAllocatesNothing(t *testing.T) {
 func TestRedisOnAUnixSocket(t *testing.T) {
 	r := start(t, nil)
 	ln := listenUnix(t)
-	r.also(ln, Redis)
+	r.also(ln, conn.Redis)
 	c := dialRedis(t, ln)
 	require.Equal(t, ":1", c.ask("INCR order"))
 	require.Regexp(t, "^-WRONGPASS ", c.ask("AUTH x"))

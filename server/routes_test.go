@@ -9,6 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/reply"
+
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
@@ -26,7 +34,7 @@ import (
 func TestUnknownQueryParameters(t *testing.T) {
 	r := start(t, func(c *Config) { c.AdminApart = true })
 	ln := listenTCP(t)
-	r.also(ln, Admin)
+	r.also(ln, conn.Admin)
 	admin := r.at(ln)
 	paths := strings.NewReplacer("{key}", "order", "{id}", "1", "{profile}", "goroutine")
 	for _, op := range operations {
@@ -75,13 +83,13 @@ func TestDecode(t *testing.T) {
 
 	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
 	require.NoError(t, err)
-	r.SetBackend(&Backend{Layout: layout})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Layout: layout}})
 	require.Contains(t, r.get("/api/snowflake/decode/"+strings.Trim(digits, `"`)).body, `"datacenter":31,"worker":31,"sequence":42`)
 	require.Contains(t, r.get("/decodeSnowflakeId?snowflakeId="+strings.Trim(digits, `"`)).body, `"workerId":"1023"`, "the Java Leaf knows ten bits of worker")
 }
 
 func quote(id int64) string {
-	b, _ := wide(id).MarshalJSON()
+	b, _ := reply.Wide(id).MarshalJSON()
 	return string(b)
 }
 
@@ -293,7 +301,7 @@ func TestOnTheRealThings(t *testing.T) {
 	r := startEmpty(t, nil)
 	generator, err := snowflake.New(snowflake.Config{Layout: snowflake.DefaultLayout(), Worker: 5, Clock: r.cfg.Clock, Fence: openFence{}})
 	require.NoError(t, err)
-	r.SetBackend(&Backend{Snowflake: generator, Layout: snowflake.DefaultLayout(), Segments: FromService(service), Admin: &segment.Table{Admin: store, Marks: marks, Alone: true, Service: service}})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: generator, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(service)}, Admin: &segment.Table{Admin: store, Marks: marks, Alone: true, Service: service}})
 	require.Eventually(t, func() bool { return service.Ready() == nil }, time.Minute, time.Millisecond)
 
 	auth := "Authorization: Bearer " + token

@@ -8,14 +8,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server/fair"
 	"github.com/leafd/leafd/test/certtest"
 )
 
@@ -31,17 +31,23 @@ func (r *running) overTLS(ln net.Listener, conf *tls.Config) *running {
 	r.t.Cleanup(transport.CloseIdleConnections)
 	// The client's scheme is http, so that do works; the connection is TLS all the same.
 	transport.DialContext = transport.DialTLSContext
-	return &running{t: r.t, Server: r.Server, addr: "leafd", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
+	return &running{t: r.t, last: r.last, Server: r.Server, addr: "leafd", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
 }
 
 // secured is a server with a TLS listener.
 type secured struct {
 	*running
 	ca           *certtest.Authority
-	certificates *Certificates
-	files        CertificateFiles
+	certificates *conn.Certificates
+	files        conn.CertificateFiles
 	ln           net.Listener
 	clean        net.Listener // ln without TLS
+}
+
+// writePair writes a pair into dir, and returns where.
+func writePair(t *testing.T, dir string, p certtest.Pair) conn.CertificateFiles {
+	t.Helper()
+	return conn.CertificateFiles{Cert: certtest.Write(t, dir, "tls.crt", p.Cert), Key: certtest.Write(t, dir, "tls.key", p.Key)}
 }
 
 // startSecure serves on a TLS listener; with clients each needs a certificate.
@@ -54,12 +60,12 @@ func startSecure(t *testing.T, clients bool, change func(*Config)) *secured {
 		s.files.ClientCA = certtest.Write(t, dir, "ca.crt", s.ca.PEM)
 	}
 	var err error
-	s.certificates, err = OpenCertificates(s.files, 0, func(string, time.Time) {})
+	s.certificates, err = conn.OpenCertificates(s.files, 0, func(string, time.Time) {})
 	require.NoError(t, err)
 	s.running = start(t, change)
 	s.clean = listenTCP(t)
-	s.ln = Secured(s.clean, s.certificates.Server(clients))
-	s.also(s.ln, Public)
+	s.ln = conn.Secured(s.clean, s.certificates.Server(clients))
+	s.also(s.ln, conn.Public)
 	return s
 }
 
@@ -241,45 +247,4 @@ func TestClientCAChanges(t *testing.T) {
 	writePair(t, strings.TrimSuffix(s.files.ClientCA, "/ca.crt"), s.ca.Issue(t, "leafd again"))
 	s.certificates.Look()
 	require.NoError(t, ask(stays), "its CA is in use still")
-}
-
-// A crowd that says hello and no more has no turn, and a client that has none waits,
-// as long as for a request.
-func TestHandshakesTakeTurns(t *testing.T) {
-	s := startSecure(t, false, func(c *Config) { c.ReadTimeout = time.Minute })
-	conf := s.ca.Client(t).Clone()
-	conf.ServerName = "localhost"
-	client, server := net.Pipe()
-	go func() { _ = tls.Client(client, conf).HandshakeContext(t.Context()) }()
-	hello := make([]byte, 16<<10)
-	n, err := server.Read(hello)
-	require.NoError(t, err)
-	require.NoError(t, server.Close())
-	atOnce := int64(max(1, runtime.GOMAXPROCS(0)-1))
-	var others fair.Waiter
-	take := func() { require.True(t, handshakes.Take(&others, fair.Address{}, atOnce, time.Minute, nil)) }
-	for range 4 * atOnce {
-		_, err := s.dialTCP().Write(hello[:n])
-		require.NoError(t, err)
-	}
-	require.NoError(t, s.dialTLS(s.ca.Client(t)).Close())
-
-	require.Eventually(t, func() bool { return handshakes.Busy() == 0 }, time.Minute, time.Millisecond)
-	take()
-	done := make(chan error, 1)
-	late := s.dialTCP()
-	go func() { done <- tls.Client(late, conf).HandshakeContext(t.Context()) }()
-	select {
-	case err := <-done:
-		require.FailNow(t, "there was no turn", err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	handshakes.Give(atOnce)
-	require.NoError(t, <-done)
-	require.Eventually(t, func() bool { return handshakes.Busy() == 0 }, time.Minute, time.Millisecond)
-
-	impatient := startSecure(t, false, func(c *Config) { c.ReadTimeout = 50 * time.Millisecond })
-	take()
-	defer handshakes.Give(atOnce)
-	require.Error(t, tls.Client(impatient.dialTCP(), conf).HandshakeContext(t.Context()))
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -115,7 +117,7 @@ func TestWriteTimeoutUnderTLS(t *testing.T) {
 			}
 		}
 	}()
-	require.Eventually(t, func() bool { return s.used() > 0 && s.admission.total() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.used() > 0 && s.admission.Total() == 0 }, time.Minute, time.Millisecond)
 	_ = c.Close()
 }
 
@@ -134,11 +136,11 @@ func TestShutdownDuringHandshakes(t *testing.T) {
 		require.Equal(t, 200, readAnswer(t, resp).status)
 		all = append(all, half, s.dialTLS(s.ca.Client(t)), idle)
 	}
-	require.Eventually(t, func() bool { return s.admission.total() == len(all) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.admission.Total() == len(all) }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.Shutdown(ctx))
-	require.Zero(t, s.admission.total())
+	require.Zero(t, s.admission.Total())
 	for _, c := range all {
 		_, err := io.Copy(io.Discard, c)
 		if err != nil {
@@ -205,8 +207,8 @@ func (s *sticking) Accept() (net.Conn, error) {
 func TestShutdownSaysNoGoodbyes(t *testing.T) {
 	s := startSecure(t, false, patient)
 	slow := &sticking{Listener: listenTCP(t)}
-	s.ln = Secured(slow, s.certificates.Server(false))
-	s.also(s.ln, Public)
+	s.ln = conn.Secured(slow, s.certificates.Server(false))
+	s.also(s.ln, conn.Public)
 	for range 15 { // five seconds each, if it said goodbye
 		c := s.dialTLS(s.ca.Client(t))
 		send(t, c, oneID)
@@ -218,5 +220,5 @@ func TestShutdownSaysNoGoodbyes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.Shutdown(ctx))
-	require.Zero(t, s.admission.total())
+	require.Zero(t, s.admission.Total())
 }

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/views"
+
+	"github.com/leafd/leafd/server/ids"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
@@ -30,7 +34,7 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ran) })
 	r := startEmpty(t, nil)
 	require.Eventually(t, func() bool { return service.Ready() == nil }, time.Minute, time.Millisecond)
-	r.SetBackend(&Backend{Segments: FromService(service), Admin: &segment.Table{Admin: store, Service: service}})
+	r.SetBackend(&views.Backend{Backend: ids.Backend{Segments: ids.FromService(service)}, Admin: &segment.Table{Admin: store, Service: service}})
 	for _, name := range names {
 		_, err := service.Find(ctx, []byte(name))
 		require.NoError(t, err)
@@ -66,7 +70,7 @@ func (r *running) warm(t *testing.T, service *segment.Service, tag string, n int
 // A connection that has asked for a tag before it was deleted and made again gets its IDs from memory.
 func TestTagThatIsMadeAgainIsServedFromMemory(t *testing.T) {
 	_, store, service := serveTags(t, "a", "b")
-	served, key := FromService(service), []byte("a")
+	served, key := ids.FromService(service), []byte("a")
 	var last *segment.Tag // of the connection
 	inMemory := func() bool {
 		_, err := served.Next(t.Context(), key)
@@ -125,7 +129,7 @@ func TestSegmentsWithALimit(t *testing.T) {
 	r.get("/api/segments?other=1").requireError(t, 400, "bad_query")
 	require.Equal(t, 200, r.do("HEAD", "/api/segments?limit=1", "").status)
 
-	r.SetBackend(&Backend{})
+	r.SetBackend(&views.Backend{})
 	r.get("/api/segments?limit=1").requireError(t, 404, "mode_disabled")
 	starting := startEmpty(t, nil)
 	starting.get("/api/segments?limit=1").requireError(t, 503, "starting")

@@ -4,26 +4,21 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/condition"
-	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 )
 
 // Defaults of Config.
 const (
-	DefaultMaxBatch = 10_000
-	DefaultMaxRange = 100_000
 	DefaultMaxConns = 65_536
 	// Proxies keep an idle connection for a minute as a rule: they close it first, and send no request on
 	// one that is being closed.
@@ -37,153 +32,22 @@ const (
 	DefaultQueueWait = 500 * time.Millisecond
 )
 
-const (
-	headerBytes = 8 << 10  // request line and headers; more gets 431
-	bodyBytes   = 64 << 10 // of a change with the token; more gets 413
-	smallBody   = 1 << 10  // of any other request
-)
-
-// Config is what a Server needs from the start. Zero values get the default.
+// Config is what a Server needs from the start. Zero values get the default; Base and Clock are required.
 type Config struct {
-	// Base is the context of everything below the HTTP layer. It ends when requests in
-	// flight are to be abandoned. Required.
-	Base context.Context //nolint:containedctx // a RequestCtx is none
-	// Clock is the clock of GET /api/clock. Required.
-	Clock clock.Clock
-	Log   zerolog.Logger
-	// Version is a label in GET /metrics.
-	Version string
-	// Node names this daemon in GET /api/clock until a Backend's Worker does; empty: it
-	// is left out.
-	Node string
-	// Secure tells that the Public surface speaks TLS: the dashboard leads to https pages of
-	// the other daemons.
-	Secure bool
+	views.Config
 	// Live has the settings that SetLive may change later.
-	Live Live
-	// AdminApart moves lists, pages, changes of tags and metrics to the Admin surface; without it
-	// they are Public, and there is no Admin surface.
-	AdminApart bool
-	// MaxConns is how many connections the listeners of the Public surface may have open
-	// at once, all of them together. The Admin surface has AdminConns beside them, and
-	// both have Guests more, which get one answer.
-	MaxConns int
-	// Memory is how many bytes the process may use; 0: it isn't known, and taken for plenty.
-	Memory uint64
-	// IdleTimeout is how long a connection may wait for its next request.
-	IdleTimeout time.Duration
-	// ReadTimeout is how long a request may take to arrive once it has begun,
-	// and the first request of a connection from the accept on.
-	ReadTimeout time.Duration
-	// WriteTimeout is how long a client may take to make room for a response.
-	WriteTimeout time.Duration
-	// MaxInflight is how many requests for segment IDs may wait at once for a range, or are
-	// batches. More wait for their turn.
-	MaxInflight int
-	// QueueWait is how long a batch, or a request for segment IDs that are not in memory, waits for its
-	// turn. Then it gets 503 overloaded.
-	QueueWait time.Duration
-	// Conditions returns what is wrong with this daemon, the worst first; nil: nothing ever
-	// is. It must not block.
-	Conditions func() []condition.Condition
-	// Events returns what happened, the newest first; nil: nothing. It must not block.
-	Events func() []OverviewEvent
-	// Registry gets the metrics of the server; GET /metrics shows all of it.
-	Registry *prometheus.Registry
-	// Location is the time zone of GET /decodeSnowflakeId; time.Local if nil.
-	Location *time.Location
-
-	guestTime time.Duration // tests alone have another
-}
-
-// Snowflake issues snowflake IDs; *snowflake.Generator is one.
-type Snowflake interface {
-	// NextAt returns up to most IDs, 1 at least: first and those that follow it. n is how
-	// many; mono is the system's monotonic clock at the arrival of the request. It returns
-	// snowflake.ErrClockBackwards, ErrCeilingReached, ErrStopped, ErrTimeExhausted,
-	// worker.ErrFenced.
-	NextAt(ctx context.Context, mono time.Duration, most int) (first int64, n int, err error)
-	// NextN fills dst with IDs, or fails for all of it.
-	NextN(ctx context.Context, dst []int64) error
-	// NextRange returns up to most IDs, 1 at least: first and those that follow it. n is how
-	// many. It fails as NextN.
-	NextRange(ctx context.Context, most int) (first int64, n int, err error)
-}
-
-// Segments issues the IDs of tags; see FromService.
-type Segments interface {
-	// Known reports whether the tag is in memory: else it has to be looked up.
-	Known(key []byte) bool
-	// Check returns nil when there is such a tag, without using an ID; it may wait for the table.
-	// segment.ErrUnknownTag, segment.ErrUnavailable.
-	Check(ctx context.Context, key []byte) error
-	// Next returns an ID of the tag, and fails as Check. It doesn't retain key.
-	Next(ctx context.Context, key []byte) (int64, error)
-	// Try returns up to most IDs of the tag that are in memory: first and those that
-	// follow it. n is how many; 0: no ID was used, and the caller calls Next. It doesn't
-	// retain key. last is the caller's, between its calls: the tag that it asked for
-	// before, to be found at once.
-	Try(key []byte, last **segment.Tag, most int) (first int64, n int)
-	// NextN fills dst with IDs of the tag, or fails for all of it.
-	NextN(ctx context.Context, key []byte, dst []int64) error
-	// NextRanges appends n IDs of the tag to dst, or fails for all of them.
-	NextRanges(ctx context.Context, key []byte, n int, dst []segment.IDRange) ([]segment.IDRange, error)
-	// Used calls yield with each tag in memory, in no particular order, until it returns false.
-	Used(yield func(segment.Status) bool)
-	// Page returns up to limit tags in memory, ordered by name, that come after the name after and contain
-	// part, in whichever case; and how many more follow.
-	Page(after, part string, limit int) (page []segment.Status, more int)
-}
-
-// Backend is what the daemon serves once it knows its identity.
-type Backend struct {
-	Snowflake Snowflake        // nil: snowflake IDs are refused, or switched off
-	Refused   error            // why snowflake IDs are refused; nil: they are not
-	Layout    snowflake.Layout // zero: IDs can't be decoded
-	Segments  Segments         // nil: segment IDs are switched off
-	Admin     *segment.Table   // nil as Segments
-	// Worker describes this daemon; nil while it has no worker ID.
-	Worker func() WorkerInfo
-	// Workers lists the cluster; nil lists this daemon alone. It returns within
-	// its context; worker.ErrUnreachable answers 503 registry_unavailable.
-	Workers func(ctx context.Context) ([]WorkerInfo, error)
-	// Ask asks most of the live peers for path, and returns their answers, of up to size bytes each, and how
-	// many peers were left out. An error where the live set can't be read. nil without a registry.
-	Ask func(ctx context.Context, path string, size, most int) (answers []PeerAnswer, leftOut int, err error)
-	// Clock tells what the peers said about this clock; nil without a registry.
-	Clock func() ClockInfo
-	// Guards tells how far this daemon is from having to stop; nil as Worker.
-	Guards func() Guards
+	Live ids.Live
 }
 
 // Server is leafd's HTTP server.
 type Server struct {
-	cfg  Config                  // immutable
-	base context.Context         // Config.Base, until giveUp
-	slow fasthttp.RequestHandler // the router of the public surface
-	// slowAdmin is the router of the admin surface; nil without Config.AdminApart.
-	slowAdmin fasthttp.RequestHandler
-	metrics   *metrics
-	admission *admission
-	overload  *overload
-	born      time.Duration // immutable; on the monotonic clock
-	history   history
-	views     shared[*builtOverview] // the overview
-	members   latest[[]WorkerInfo]   // of the registry
-	others    latest[heard]          // the peers
-	texts     sync.Map               // *shared[[]byte] by the name of an answer, of which there are few
-	dashboard *dashboard
-	openapi   []byte         // immutable; the answer of GET /openapi.json
-	sampled   zerolog.Logger // for lines that every request could cause
-	refused   zerolog.Logger // for those of refused requests with a trace: they leave the others room
-	batches   sync.Pool      // *batch
-	batchIDs  sync.Pool      // *batchIDs
-
-	giveUp   context.CancelFunc
-	live     atomic.Pointer[live]
-	backend  atomic.Pointer[Backend]
-	owner    atomic.Pointer[string] // nil: not known yet
-	draining atomic.Bool
+	cfg       Config // immutable
+	answers   *reply.Answers
+	admission *conn.Admission
+	ids       *ids.Server
+	views     *views.Server
+	surfaces  map[conn.Surface]fasthttp.RequestHandler // immutable: the routers
+	giveUp    context.CancelFunc
 
 	mu      sync.Mutex
 	fronts  []front        // mu protects; one for each Serve
@@ -197,86 +61,38 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(cfg.Registry, cfg.Version)
+	base, giveUp := context.WithCancel(cfg.Base)
+	cfg.Base = base
+	s, err := build(cfg)
 	if err != nil {
+		giveUp()
 		return nil, err
 	}
-	s := &Server{
-		cfg:     cfg,
-		metrics: m,
-		sampled: sampled(cfg.Log),
-		refused: sampled(cfg.Log),
-		openapi: openapiOf(cfg.Version),
-		ending:  make(chan struct{}),
-		born:    cfg.Clock.Mono(),
-		views:   shared[*builtOverview]{every: listShare, cost: listRest},
-		members: latest[[]WorkerInfo]{shared: shared[*asRead[[]WorkerInfo]]{every: workersShare, cost: listRest}},
-		others:  latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}},
-	}
-	if s.admission, err = newAdmission(cfg.Registry, s.cfg.MaxConns); err != nil {
-		return nil, err
-	}
-	if s.overload, err = newOverload(&s.cfg); err != nil {
-		return nil, err
-	}
-	s.SetLive(cfg.Live)
-	if err := cfg.Registry.Register(newCallersCollector(s)); err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
-	if s.dashboard, err = newDashboard(); err != nil {
-		return nil, err
-	}
-	s.slow = s.routes(Public).Handler
-	if cfg.AdminApart {
-		s.slowAdmin = s.routes(Admin).Handler
-	}
-	s.base, s.giveUp = context.WithCancel(cfg.Base)
+	s.giveUp = giveUp
 	return s, nil
 }
 
-// sampled returns log for lines that clients can cause at will: five in ten seconds, and
-// no more.
-func sampled(log zerolog.Logger) zerolog.Logger {
-	return log.Sample(&zerolog.BurstSampler{Burst: 5, Period: 10 * time.Second})
-}
-
-// newHTTP returns the HTTP server of one listener; changes tells whether it takes changes of tags.
-func (s *Server) newHTTP(handle fasthttp.RequestHandler, changes bool) *fasthttp.Server {
-	return &fasthttp.Server{
-		Handler:            handle,
-		ErrorHandler:       s.broken,
-		HeaderReceived:     s.headerReceived(changes),
-		Logger:             debugLog{s.cfg.Log},
-		MaxRequestBodySize: smallBody,
-		ReadBufferSize:     headerBytes,
-		// admission refuses earlier, and with our own answer.
-		Concurrency:                  max(s.cfg.MaxConns, AdminConns, Guests) + 1024,
-		CloseOnShutdown:              true,
-		DisablePreParseMultipartForm: true,
-		SecureErrorLogMessage:        true, // headers carry tokens
-		NoDefaultServerHeader:        true,
-		// fasthttp formats the Date of every answer once a second. Its default content
-		// type is that of IDs, and costs less than setting it in each response.
-		NoDefaultDate:        false,
-		NoDefaultContentType: false,
-		// conn has the time-outs, for an eighth less CPU.
+func build(cfg Config) (*Server, error) {
+	s := &Server{cfg: cfg, ending: make(chan struct{}), surfaces: make(map[conn.Surface]fasthttp.RequestHandler)}
+	var err error
+	if s.answers, err = reply.New(cfg.Registry, cfg.Log); err != nil {
+		return nil, err
 	}
-}
-
-const (
-	// ConnBytes is more than a connection takes while it waits for its client, with what the
-	// kernel has of it: 18 KiB of HTTP, and up to 40 KiB of Redis for one that reads nothing.
-	ConnBytes = 32 << 10
-	// plentyOfMemory is what the bounds that are constants fit into.
-	plentyOfMemory = 2 << 30
-)
-
-// portion returns how much of what a process with plenty of memory may use this one may.
-func (c *Config) portion(of int64) int64 {
-	if c.Memory == 0 || c.Memory >= plentyOfMemory {
-		return of
+	if s.admission, err = conn.NewAdmission(cfg.Config.Config.Config); err != nil {
+		return nil, err
 	}
-	return of * int64(c.Memory) / plentyOfMemory
+	if s.ids, err = ids.New(cfg.Config.Config, s.answers, cfg.Live); err != nil {
+		return nil, err
+	}
+	if s.views, err = views.New(cfg.Config, s.ids, s.admission); err != nil {
+		return nil, err
+	}
+	s.surfaces[conn.Public] = s.views.Routes(conn.Public).Handler
+	if cfg.AdminApart {
+		s.surfaces[conn.Admin] = s.views.Routes(conn.Admin).Handler
+	}
+	s.ids.Rest, s.ids.Info = s.surfaces[conn.Public], s.views.Info
+	return s, nil
 }
 
 func (c *Config) complete() error {
@@ -289,7 +105,7 @@ func (c *Config) complete() error {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	c.QueueWait = cmp.Or(c.QueueWait, DefaultQueueWait)
-	c.guestTime = cmp.Or(c.guestTime, guestTime)
+	c.GuestTime = cmp.Or(c.GuestTime, conn.DefaultGuestTime)
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
@@ -299,33 +115,41 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// SetBackend makes the server answer with b from the next request on.
-func (s *Server) SetBackend(b *Backend) {
-	s.backend.Store(b)
-	s.forgetLists()
+// SetBackend makes the server answer with b from the next request on; nil: it has none.
+func (s *Server) SetBackend(b *views.Backend) {
+	var from *ids.Backend
+	if b != nil {
+		from = &b.Backend
+	}
+	s.ids.SetBackend(from)
+	s.views.SetBackend(b)
 }
 
+// SetLive makes l the settings from the next request on. The caller has checked their
+// ranges.
+func (s *Server) SetLive(l ids.Live) { s.ids.SetLive(l) }
+
 // SetOwner names the life of this daemon in GET /api/clock, also while it has no worker ID.
-func (s *Server) SetOwner(owner string) { s.owner.Store(&owner) }
+func (s *Server) SetOwner(owner string) { s.views.SetOwner(owner) }
+
+// Ready tells whether GET /readyz answers 200.
+func (s *Server) Ready() bool { return s.views.Ready() }
+
+// Conditions returns what is wrong with this daemon, the worst first.
+func (s *Server) Conditions() []condition.Condition { return s.views.Conditions() }
 
 // Drain makes GET /readyz answer 503 draining and closes each connection after
 // its next response. IDs are still served.
-func (s *Server) Drain() { s.draining.Store(true) }
+func (s *Server) Drain() { s.answers.Drain() }
 
-// recovered turns a panic of a handler into 500 internal.
-func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
-	v := recover()
-	if v == nil {
-		return
-	}
-	s.metrics.panics.Inc()
-	traced(s.cfg.Log.Error(), ctx).Str("panic", fmt.Sprint(v)).Bytes("path", ctx.Path()).Bytes("stack", debug.Stack()).Msg("a handler panicked; please report it")
+// handleGuest answers the request of a guest.
+func (s *Server) handleGuest(ctx *fasthttp.RequestCtx) {
+	defer s.answers.Recovered(ctx)
 	ctx.SetConnectionClose()
-	s.respond(ctx, errInternal)
+	switch string(ctx.Path()) {
+	case "/healthz", "/readyz":
+		s.surfaces[conn.Public](ctx)
+	default:
+		s.answers.Respond(ctx, reply.ErrOverloaded.With("too many connections are open already"))
+	}
 }
-
-// debugLog receives fasthttp's messages about clients' mistakes.
-type debugLog struct{ log zerolog.Logger }
-
-// Printf logs at debug level.
-func (d debugLog) Printf(format string, args ...any) { d.log.Debug().Msgf("http: "+format, args...) }

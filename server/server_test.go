@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/snowflake"
@@ -70,7 +72,7 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 200, readAnswer(t, resp).status)
 			silent := r.dial()
-			require.Eventually(t, func() bool { return r.admission.total() == 2 }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return r.admission.Total() == 2 }, time.Minute, time.Millisecond)
 
 			busy := r.dial()
 			send(t, busy, "GET /api/snowflake/get/x?n="+n+" HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -110,7 +112,7 @@ func TestShutdownGivesUpWithItsContext(t *testing.T) {
 	require.ErrorIs(t, r.Shutdown(ctx), context.Canceled)
 	requireClosed(t, busy)
 	close(r.flake.block)
-	require.Eventually(t, func() bool { return r.admission.total() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.Total() == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestServeAndShutdownInAnyOrder(t *testing.T) {
@@ -124,7 +126,7 @@ func TestServeAndShutdownInAnyOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Shutdown(ctx))
 	ln := listen()
-	require.NoError(t, s.Serve(ln, Public))
+	require.NoError(t, s.Serve(ln, conn.Public))
 	_, err = ln.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 
@@ -133,7 +135,7 @@ func TestServeAndShutdownInAnyOrder(t *testing.T) {
 		require.NoError(t, err)
 		served := make(chan error, 1)
 		ln := listen()
-		go func() { served <- s.Serve(ln, Public) }()
+		go func() { served <- s.Serve(ln, conn.Public) }()
 		require.NoError(t, s.Shutdown(ctx))
 		require.NoError(t, <-served)
 		require.NoError(t, s.Shutdown(ctx))
@@ -141,7 +143,7 @@ func TestServeAndShutdownInAnyOrder(t *testing.T) {
 
 	r := start(t, nil)
 	require.Equal(t, 200, r.get("/healthz").status)
-	for surface, why := range map[Surface]string{Admin: "AdminApart", 7: "surface 7"} {
+	for surface, why := range map[conn.Surface]string{conn.Admin: "AdminApart", 7: "surface 7"} {
 		ln = listen()
 		require.ErrorContains(t, r.Serve(ln, surface), why)
 		_, err = ln.Accept()
@@ -177,7 +179,7 @@ func TestAcceptErrorsThatPassAreWaitedOut(t *testing.T) {
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() {
-		served <- s.Serve(&flaky{Listener: ln, errs: []error{syscall.EMFILE, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}}, Public)
+		served <- s.Serve(&flaky{Listener: ln, errs: []error{syscall.EMFILE, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}}, conn.Public)
 	}()
 	resp, err := http.Get("http://" + ln.Addr().String() + "/healthz")
 	require.NoError(t, err)
@@ -198,7 +200,7 @@ func TestAcceptWaitEndsWithTheListener(t *testing.T) {
 		f.errs[i] = syscall.EMFILE
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(f, Public) }()
+	go func() { served <- s.Serve(f, conn.Public) }()
 	require.Eventually(t, func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -213,6 +215,6 @@ func TestAcceptErrorThatStaysEndsServe(t *testing.T) {
 	require.NoError(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.ErrorIs(t, s.Serve(&flaky{Listener: ln, errs: []error{syscall.EINVAL}}, Public), syscall.EINVAL)
+	require.ErrorIs(t, s.Serve(&flaky{Listener: ln, errs: []error{syscall.EINVAL}}, conn.Public), syscall.EINVAL)
 	require.NoError(t, s.Shutdown(context.Background()))
 }

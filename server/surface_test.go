@@ -9,11 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafd/leafd/server/ids"
+
+	"github.com/leafd/leafd/server/conn"
+
 	"github.com/stretchr/testify/require"
 )
 
 // also serves r on ln too.
-func (r *running) also(ln net.Listener, surface Surface) {
+func (r *running) also(ln net.Listener, surface conn.Surface) {
 	r.t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ln, surface) }()
@@ -32,7 +36,7 @@ func (r *running) at(ln net.Listener) *running {
 		return d.DialContext(ctx, ln.Addr().Network(), ln.Addr().String())
 	}}
 	r.t.Cleanup(transport.CloseIdleConnections)
-	return &running{t: r.t, Server: r.Server, addr: "localhost", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
+	return &running{t: r.t, last: r.last, Server: r.Server, addr: "localhost", log: r.log, client: &http.Client{Transport: transport}, table: r.table, flake: r.flake}
 }
 
 func listenTCP(t testing.TB) net.Listener {
@@ -59,7 +63,7 @@ func startApart(t *testing.T, change func(*Config)) (public, admin *running) {
 		}
 	})
 	ln := listenTCP(t)
-	public.also(ln, Admin)
+	public.also(ln, conn.Admin)
 	return public, public.at(ln)
 }
 
@@ -157,11 +161,7 @@ func TestProfilesNeedTheToken(t *testing.T) {
 			admin.get("/debug/pprof/"+path+"?seconds="+seconds, bearer).requireError(t, 400, "bad_request")
 		}
 	}
-	ctx := newRequest(nil, "/debug/pprof/profile?debug=1", "")
-	ctx.SetUserValue("profile", "profile")
-	require.NoError(t, boundProfile(ctx))
-	require.Equal(t, "/debug/pprof/profile?debug=1&seconds=10", string(ctx.RequestURI()), "else it takes 30")
-	public.SetLive(Live{})
+	public.SetLive(ids.Live{})
 	admin.get("/debug/pprof/heap", bearer).requireError(t, 404, "not_found")
 	admin.do("POST", "/api/segments", `{"tag":"new","step":5}`).requireError(t, 401, "unauthorized")
 }
@@ -195,8 +195,8 @@ func TestShutdownEndsAProfile(t *testing.T) {
 func TestSeveralListeners(t *testing.T) {
 	r := start(t, func(c *Config) { patient(c); c.AdminApart = true; c.MaxConns = 3 })
 	unix, admin := listenUnix(t), listenTCP(t)
-	r.also(unix, Public)
-	r.also(admin, Admin)
+	r.also(unix, conn.Public)
+	r.also(admin, conn.Admin)
 	overUnix, overAdmin := r.at(unix), r.at(admin)
 	for range 3 {
 		require.Equal(t, 200, r.get("/api/snowflake/get/x").status)
@@ -209,9 +209,9 @@ func TestSeveralListeners(t *testing.T) {
 	// Unix sockets have places of their own, and so has the other surface.
 	r.client.CloseIdleConnections()
 	overUnix.client.CloseIdleConnections()
-	require.Eventually(t, func() bool { return r.admission.total() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.Total() == 1 }, time.Minute, time.Millisecond)
 	idle := []net.Conn{r.dial(), r.dial()}
-	require.Eventually(t, func() bool { return r.admission.total() == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.admission.Total() == 3 }, time.Minute, time.Millisecond)
 	require.Equal(t, 200, overAdmin.get("/api/workers").status)
 	require.Equal(t, 200, overUnix.get("/api/snowflake/get/x").status)
 	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 2)
@@ -229,7 +229,7 @@ func TestSeveralListeners(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))
-	require.Zero(t, r.admission.total())
+	require.Zero(t, r.admission.Total())
 	for _, ln := range []net.Listener{unix, admin} {
 		_, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
 		require.Error(t, err)
@@ -247,7 +247,7 @@ func TestTimeoutsOnAUnixSocket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, func(c *Config) { patient(c); change(c) })
 			ln := listenUnix(t)
-			r.also(ln, Public)
+			r.also(ln, conn.Public)
 			c, err := net.Dial("unix", ln.Addr().String())
 			require.NoError(t, err)
 			defer func() { _ = c.Close() }()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
@@ -54,17 +54,17 @@ func (c *cluster) machine(args ...string) *machine {
 }
 
 // info is the daemon's GET /api/worker.
-func (l *child) info() server.WorkerInfo {
+func (l *child) info() views.WorkerInfo {
 	l.t.Helper()
-	return clitest.FromJSON[server.WorkerInfo](l.t, l.mustGet("/api/worker").body)
+	return clitest.FromJSON[views.WorkerInfo](l.t, l.mustGet("/api/worker").body)
 }
 
 // workers is the daemon's GET /api/workers.
-func (l *child) workers() []server.WorkerInfo {
+func (l *child) workers() []views.WorkerInfo {
 	l.t.Helper()
 	a := l.mustGet("/api/workers")
 	require.Equal(l.t, http.StatusOK, a.status, a.body)
-	return clitest.FromJSON[struct{ Workers []server.WorkerInfo }](l.t, a.body).Workers
+	return clitest.FromJSON[struct{ Workers []views.WorkerInfo }](l.t, a.body).Workers
 }
 
 // awaitLive waits until the daemon sees n live workers.
@@ -73,7 +73,7 @@ func (l *child) awaitLive(n int) {
 	require.Eventually(l.t, func() bool {
 		live := 0
 		for _, w := range l.workers() {
-			if w.State == server.WorkerLive {
+			if w.State == views.WorkerLive {
 				live++
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
@@ -29,7 +29,7 @@ const lineSetAside = `"alarm":"record_set_aside"`
 // displaced is a daemon that is about to be displaced: its identity, and what its clients ask for.
 type displaced struct {
 	*child
-	was      server.WorkerInfo
+	was      views.WorkerInfo
 	segments *load // served all the while
 }
 
@@ -55,7 +55,7 @@ func (d *displaced) begins(same bool) []int64 {
 	require.Equal(t, "live", now.State)
 	require.Greater(t, now.Since, d.was.Since)
 	require.Equal(t, d.was.Started, now.Started, "it is the same process")
-	asked := clitest.FromJSON[server.WorkerInfo](t, d.mustGet("/api/clock").body)
+	asked := clitest.FromJSON[views.WorkerInfo](t, d.mustGet("/api/clock").body)
 	require.Equal(t, now.Owner, asked.Owner)
 	require.Equal(t, now.Since, asked.Since)
 	require.Equal(t, now.Cluster, asked.Cluster)
@@ -245,7 +245,7 @@ func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	l.awaitLog("fenced for good")
 	segments := l.segments.count()
 	m.passes(3 * time.Second)
-	require.Equal(t, l.was.Owner, clitest.FromJSON[server.WorkerInfo](t, l.mustGet("/api/clock").body).Owner, "no other life")
+	require.Equal(t, l.was.Owner, clitest.FromJSON[views.WorkerInfo](t, l.mustGet("/api/clock").body).Owner, "no other life")
 	require.Equal(t, "worker_fenced", l.mustGet("/readyz").code())
 	require.Equal(t, 1, l.raised()[codeFenced])
 	require.Greater(t, l.segments.count(), segments)

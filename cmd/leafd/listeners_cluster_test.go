@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/certtest"
 	"github.com/leafd/leafd/test/clitest"
 )
@@ -82,7 +82,7 @@ func TestClusterWithClientCertificates(t *testing.T) {
 	require.Equal(t, cli.ExitClock, check.Code, check.Stderr)
 	list := g.run(late, append([]string{"worker", "list", "-o", "json"}, settings...)...)
 	require.Equal(t, cli.ExitOK, list.Code, list.Stderr)
-	for _, w := range clitest.FromJSON[struct{ Workers []server.WorkerInfo }](t, list.Stdout).Workers {
+	for _, w := range clitest.FromJSON[struct{ Workers []views.WorkerInfo }](t, list.Stdout).Workers {
 		require.NotNil(t, w.Offset, list.Stdout)
 	}
 	silent := g.run(late, "clock", "check", "--data-dir", late.dataDir())

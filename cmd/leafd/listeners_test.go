@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/test/certtest"
 	"github.com/leafd/leafd/test/clitest"
 )
@@ -147,7 +147,7 @@ func TestInheritedAdminSocket(t *testing.T) {
 	file, err := passed.File()
 	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
-	m.prepare = (&socketUnit{names: []string{server.Admin.String()}, files: []*os.File{file}}).pass
+	m.prepare = (&socketUnit{names: []string{conn.Admin.String()}, files: []*os.File{file}}).pass
 	l := m.ready()
 	require.Equal(t, 404, l.mustGet("/metrics").status)
 	require.Equal(t, 200, l.mustGet("/api/snowflake/get/x").status)

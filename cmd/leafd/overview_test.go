@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clitest"
 )
 
 // overview is the daemon's GET /api/overview.
-func (l *child) overview() server.Overview {
+func (l *child) overview() views.Overview {
 	l.t.Helper()
 	a := l.mustGet("/api/overview")
 	require.Equal(l.t, http.StatusOK, a.status, a.body)
-	return clitest.FromJSON[server.Overview](l.t, a.body)
+	return clitest.FromJSON[views.Overview](l.t, a.body)
 }
 
 // The overview never waits for ZooKeeper: it shows the workers last seen, and says

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/test/certtest"
 )
 
@@ -89,7 +89,7 @@ func TestInheritedRedisSocket(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	var unit socketUnit
-	unit.add(t, server.Redis.String(), "tcp", "127.0.0.1:0")
+	unit.add(t, conn.Redis.String(), "tcp", "127.0.0.1:0")
 	ln, err := net.FileListener(unit.files[0])
 	require.NoError(t, err)
 	address := ln.Addr().String()

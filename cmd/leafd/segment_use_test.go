@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/mariadbtest"
 )
 
@@ -25,7 +25,7 @@ func TestUseOfTags(t *testing.T) {
 	javaTable(t, db)
 	l := m.ready("--mysql", mariadb.DSN(name), tune("SegmentWait", "10s")) // a busy machine's range is no refusal
 	top := func() []segment.Status {
-		var view server.Overview
+		var view views.Overview
 		require.NoError(t, json.Unmarshal([]byte(l.awaitStatus("/api/overview", http.StatusOK).body), &view))
 		return view.Segments.List
 	}

@@ -23,8 +23,8 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/doctor"
-	"github.com/leafd/leafd/server"
 	conds "github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/zookeepertest"
@@ -86,20 +86,20 @@ func (w *watched) leafd(verb []string, settings ...string) string {
 	return out.String()
 }
 
-func (w *watched) readiness() server.Readiness {
+func (w *watched) readiness() views.Readiness {
 	w.t.Helper()
-	return clitest.FromJSON[server.Readiness](w.t, w.mustGet("/readyz").body)
+	return clitest.FromJSON[views.Readiness](w.t, w.mustGet("/readyz").body)
 }
 
 // is waits until the daemon is in a state, and requires that every reader has it as the worst, and
 // names its cause. code is "" where nothing is wrong.
 func (w *watched) is(state string, code conds.Code, causes ...string) told {
 	w.t.Helper()
-	var worst server.Condition
+	var worst views.Condition
 	said := ""
 	require.Eventually(w.t, func() bool {
-		all := slices.DeleteFunc(w.readiness().Conditions, func(c server.Condition) bool { return c.Event }) // of before
-		worst = server.Condition{}
+		all := slices.DeleteFunc(w.readiness().Conditions, func(c views.Condition) bool { return c.Event }) // of before
+		worst = views.Condition{}
 		if len(all) > 0 {
 			worst = all[0]
 		}
@@ -135,16 +135,16 @@ func (w *watched) is(state string, code conds.Code, causes ...string) told {
 		return false
 	}, eventually, tick, "%s: STATUS has %q", state, want)
 	require.Eventually(w.t, func() bool { // it is made once in a while, for all clients
-		ready := clitest.FromJSON[server.Overview](w.t, w.mustGet("/api/overview").body).Ready
+		ready := clitest.FromJSON[views.Overview](w.t, w.mustGet("/api/overview").body).Ready
 		row.page = ready.Status
-		i := slices.IndexFunc(ready.Conditions, func(c server.Condition) bool { return !c.Event })
+		i := slices.IndexFunc(ready.Conditions, func(c views.Condition) bool { return !c.Event })
 		if i >= 0 {
 			row.page += ": " + ready.Conditions[i].Message
 		}
 		return ready.Status == r.Status && (i < 0 && code == "" || i >= 0 && ready.Conditions[i].Code == string(code))
 	}, eventually, tick, "%s: the page", state)
 	if a := w.mustGet("/api/worker"); a.status == http.StatusOK {
-		row.worker = clitest.FromJSON[server.WorkerInfo](w.t, a.body).State
+		row.worker = clitest.FromJSON[views.WorkerInfo](w.t, a.body).State
 	}
 	found := clitest.FromJSON[cli.DoctorJSON](w.t, w.leafd([]string{"doctor", "-o", "json", "--listen", w.addr}, w.args...))
 	for _, result := range found.Results {

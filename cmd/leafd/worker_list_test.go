@@ -11,7 +11,8 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
@@ -71,20 +72,20 @@ func TestWorkerListJoinsTheEntries(t *testing.T) {
 	for i, w := range list.Workers {
 		require.EqualValues(t, i, w.ID, "by worker ID")
 		states[w.Node] = w.State
-		if w.State == server.WorkerDamaged {
+		if w.State == views.WorkerDamaged {
 			require.Nil(t, w.Age)
 			continue
 		}
 		require.Equal(t, list.AsOf.Sub(w.Timestamp), time.Duration(*w.Age))
-		require.GreaterOrEqual(t, *w.Age, server.Milliseconds(0))
-		if w.State != server.WorkerForeign {
+		require.GreaterOrEqual(t, *w.Age, reply.Milliseconds(0))
+		if w.State != views.WorkerForeign {
 			require.Equal(t, w.Timestamp.Add(6*time.Second), w.Ceiling)
 		}
 	}
 	require.Equal(t, map[string]string{
-		"right": server.WorkerLive, "wrong": server.WorkerLive, "silent": server.WorkerLive, "moved": server.WorkerLive,
-		"resting": server.WorkerNotLive, "old": server.WorkerNotLive, "free": server.WorkerReleased, "begun": server.WorkerSettling, "": server.WorkerDamaged,
-		"10.0.0.9:8080": server.WorkerForeign, "over": server.WorkerNotLive, "piece": server.WorkerNotLive,
+		"right": views.WorkerLive, "wrong": views.WorkerLive, "silent": views.WorkerLive, "moved": views.WorkerLive,
+		"resting": views.WorkerNotLive, "old": views.WorkerNotLive, "free": views.WorkerReleased, "begun": views.WorkerSettling, "": views.WorkerDamaged,
+		"10.0.0.9:8080": views.WorkerForeign, "over": views.WorkerNotLive, "piece": views.WorkerNotLive,
 	}, states)
 	piece := list.Workers[11]
 	require.Equal(t, "instance of 10.0.0.11:8080", piece.Instance)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clitest"
 )
 
@@ -47,14 +47,14 @@ func TestWorkerRelease(t *testing.T) {
 	out := r.run("worker", "release", "4").OK(t)
 	require.Contains(t, out, `Released worker 4 of node "old", last reported 20`)
 	require.Regexp(t, `A new daemon takes it, and issues IDs under it, only from 20\S+Z on\.`, out)
-	require.Equal(t, server.WorkerReleased, r.stateOf(4))
+	require.Equal(t, views.WorkerReleased, r.stateOf(4))
 	require.Contains(t, r.run("worker", "release", "4").OK(t), "Worker 4 is released already: a new daemon takes it from 20")
 	require.Contains(t, r.run("worker", "release", "4", "--force", "--yes").OK(t), "Worker 4 is released already")
 
 	limit := r.shown("5").Limit
 	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "5", "-o", "json").OK(t))
 	require.True(t, done.Changed)
-	require.Equal(t, server.WorkerReleased, done.State)
+	require.Equal(t, views.WorkerReleased, done.State)
 	require.Equal(t, "other", done.Node)
 	require.Equal(t, limit, done.Limit, "as it stood")
 	require.Equal(t, limit, *done.FreeFrom)
@@ -65,9 +65,9 @@ func TestWorkerRelease(t *testing.T) {
 }
 
 // shown is what `worker show` has of an entry.
-func (r *registryTest) shown(name string) server.WorkerInfo {
+func (r *registryTest) shown(name string) views.WorkerInfo {
 	r.t.Helper()
-	return clitest.FromJSON[server.WorkerInfo](r.t, r.run("worker", "show", name, "-o", "json").OK(r.t))
+	return clitest.FromJSON[views.WorkerInfo](r.t, r.run("worker", "show", name, "-o", "json").OK(r.t))
 }
 
 func TestWorkerReleaseIsRefused(t *testing.T) {
@@ -85,15 +85,15 @@ func TestWorkerReleaseIsRefused(t *testing.T) {
 	} {
 		r.run("worker", "release", tc.id).Failed(t, cli.ExitFailure, tc.says...)
 	}
-	require.Equal(t, server.WorkerNotLive, r.stateOf(6))
-	require.Equal(t, server.WorkerLive, r.stateOf(7))
+	require.Equal(t, views.WorkerNotLive, r.stateOf(6))
+	require.Equal(t, views.WorkerLive, r.stateOf(7))
 
 	// Whether the time has passed is ZooKeeper's clock's to say, not this machine's.
 	r.step(30 * 24 * time.Hour)
 	r.run("worker", "release", "6").Failed(t, cli.ExitFailure, "worker 6", "--force")
 	r.run("worker", "release", "9").Failed(t, cli.ExitFailure, "worker 9")
-	require.Equal(t, server.WorkerNotLive, r.stateOf(6), "as this machine sees it")
-	require.Equal(t, server.WorkerForeign, r.stateOf(9))
+	require.Equal(t, views.WorkerNotLive, r.stateOf(6), "as this machine sees it")
+	require.Equal(t, views.WorkerForeign, r.stateOf(9))
 }
 
 // A machine with a clock that is behind releases what has come back by ZooKeeper's clock, and by
@@ -116,7 +116,7 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	before := r.now()
 	require.Contains(t, r.run("worker", "release", "6", "--force", "--yes").OK(t), "Released worker 6")
 	after := r.now()
-	require.Equal(t, server.WorkerReleased, r.stateOf(6))
+	require.Equal(t, views.WorkerReleased, r.stateOf(6))
 	// A daemon that was right about the time can't have issued later.
 	limit := r.shown("6").Limit
 	require.Greater(t, limit, before.Add(10*time.Second))
@@ -127,7 +127,7 @@ func TestWorkerReleaseByForce(t *testing.T) {
 	require.Contains(t, out.Stdout, "Released worker 7")
 	require.Contains(t, out.Stderr, "warning: worker 7 was live at 10.0.0.7:8080")
 	require.Equal(t, 1, strings.Count(out.Said(), "\n"))
-	require.Equal(t, server.WorkerReleased, r.stateOf(7))
+	require.Equal(t, views.WorkerReleased, r.stateOf(7))
 	r.run("worker", "release", "8", "--force", "--yes").Failed(t, cli.ExitFailure, "damaged", "znode "+r.root+"/leaf_forever/"+entryName(8))
 }
 
@@ -142,7 +142,7 @@ func TestWorkerReleaseOfAJavaLeaf(t *testing.T) {
 	done := clitest.FromJSON[cli.ReleasedJSON](t, r.run("worker", "release", "9", "--force", "--yes", "-o", "json").OK(t))
 	after := r.now()
 	require.True(t, done.Changed)
-	require.Equal(t, server.WorkerReleased, done.State)
+	require.Equal(t, views.WorkerReleased, done.State)
 	require.Equal(t, "10.0.0.9:8080", done.Node)
 	require.GreaterOrEqual(t, done.Limit, before.Add(9*time.Second), "ZooKeeper's clock, and twice the threshold")
 	require.LessOrEqual(t, done.Limit, after.Add(11*time.Second))

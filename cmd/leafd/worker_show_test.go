@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clitest"
 )
 
@@ -45,7 +45,7 @@ func TestWorkerShow(t *testing.T) {
 	require.Contains(t, field(t, piece, "floor"), "3h00m ago")
 
 	for _, id := range []int64{0, 4, 6, 11} {
-		require.Equal(t, id, clitest.FromJSON[server.WorkerInfo](t, r.run("worker", "show", cli.Decimal(id), "-o", "json").OK(t)).ID)
+		require.Equal(t, id, clitest.FromJSON[views.WorkerInfo](t, r.run("worker", "show", cli.Decimal(id), "-o", "json").OK(t)).ID)
 	}
 
 	r.run("worker", "show", "resting").Failed(t, cli.ExitUsage, `worker ID is "resting"`, "leafd worker list")

@@ -3,6 +3,7 @@
 package fair
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 )
@@ -23,6 +24,12 @@ const (
 
 // Address is the holder of a ticket: an IPv4 address, a /64, a user of a unix socket, a caller.
 type Address [16]byte
+
+// AddressOf returns the address of what b names: a caller, a certificate.
+func AddressOf(b []byte) Address {
+	sum := sha256.Sum256(b)
+	return Address(sum[:len(Address{})])
+}
 
 // Owner has a ticket, and can give it up.
 type Owner interface {

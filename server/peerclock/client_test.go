@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/proctest"
 )
 
@@ -43,14 +43,14 @@ func TestLeafdsWithOtherClocks(t *testing.T) {
 
 // What a leafd tells of its own peers grows with the cluster, and is not asked for.
 func TestLeafdWithManyPeers(t *testing.T) {
-	info := server.ClockInfo{Samples: make([]clock.Sample, 5000)}
+	info := views.ClockInfo{Samples: make([]clock.Sample, 5000)}
 	for i := range info.Samples {
 		info.Samples[i] = clock.Sample{Address: fmt.Sprintf("10.0.%d.%d:8080", i/256, i%256), Node: "node"}
 	}
-	s := askOne(t, newClient(t, nil), startLeafd(t, "127.0.0.1", 0, &server.Backend{
-		Clock: func() server.ClockInfo { return info },
-		Worker: func() server.WorkerInfo {
-			return server.WorkerInfo{ID: 7, Node: "other", Cluster: "c", Since: 1699990000000}
+	s := askOne(t, newClient(t, nil), startLeafd(t, "127.0.0.1", 0, &views.Backend{
+		Clock: func() views.ClockInfo { return info },
+		Worker: func() views.WorkerInfo {
+			return views.WorkerInfo{ID: 7, Node: "other", Cluster: "c", Since: 1699990000000}
 		},
 	}))
 	require.NoError(t, s.Err)

@@ -17,7 +17,9 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clocktest"
 )
 
@@ -53,13 +55,15 @@ func askOne(t *testing.T, c *peerclock.Client, address string) clock.Sample {
 
 // startLeafd serves a real leafd's HTTP side on host, its clock off by skew, and
 // returns the address.
-func startLeafd(t *testing.T, host string, skew time.Duration, b *server.Backend) string {
+func startLeafd(t *testing.T, host string, skew time.Duration, b *views.Backend) string {
 	t.Helper()
 	clk, err := clocktest.OpenSkewed(t.TempDir() + "/skew")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, clk.Close()) })
 	clk.Set(skew)
-	s, err := server.New(server.Config{Base: context.Background(), Clock: clk, Log: zerolog.Nop(), Node: "peer"})
+	var cfg server.Config
+	cfg.Base, cfg.Clock, cfg.Log, cfg.Node = context.Background(), clk, zerolog.Nop(), "peer"
+	s, err := server.New(cfg)
 	require.NoError(t, err)
 	s.SetOwner("0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11")
 	if b != nil {
@@ -68,7 +72,7 @@ func startLeafd(t *testing.T, host string, skew time.Duration, b *server.Backend
 	ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln, server.Public) }()
+	go func() { served <- s.Serve(ln, conn.Public) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -15,15 +15,16 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/test/certtest"
 )
 
 // certificates returns those of a daemon: signed by ca, and checking others by it.
-func certificates(t *testing.T, ca *certtest.Authority, change ...func(*x509.Certificate)) *server.Certificates {
+func certificates(t *testing.T, ca *certtest.Authority, change ...func(*x509.Certificate)) *conn.Certificates {
 	t.Helper()
 	pair, dir := ca.Issue(t, "leafd", change...), t.TempDir()
-	c, err := server.OpenCertificates(server.CertificateFiles{
+	c, err := conn.OpenCertificates(conn.CertificateFiles{
 		Cert: certtest.Write(t, dir, "tls.crt", pair.Cert), Key: certtest.Write(t, dir, "tls.key", pair.Key),
 		ClientCA: certtest.Write(t, dir, "ca.crt", ca.PEM),
 	}, 0, nil)
@@ -48,7 +49,9 @@ func (c *counting) Accept() (net.Conn, error) {
 // startWith serves a real leafd's HTTP side, over TLS where conf isn't nil.
 func startWith(t *testing.T, conf *tls.Config) *counting {
 	t.Helper()
-	s, err := server.New(server.Config{Base: context.Background(), Clock: clock.System(), Log: zerolog.Nop(), Node: "peer"})
+	var cfg server.Config
+	cfg.Base, cfg.Clock, cfg.Log, cfg.Node = context.Background(), clock.System(), zerolog.Nop(), "peer"
+	s, err := server.New(cfg)
 	require.NoError(t, err)
 	s.SetOwner("0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11")
 	below, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,7 +62,7 @@ func startWith(t *testing.T, conf *tls.Config) *counting {
 		serve = tls.NewListener(ln, conf)
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(serve, server.Public) }()
+	go func() { served <- s.Serve(serve, conn.Public) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -43,26 +43,31 @@ var rooms = []struct {
 	{"server/limits", nil},
 	{"server/resp", []string{"snowflake"}}, // the protocol; server gives it the IDs
 	{"server/condition", []string{"segment", "snowflake", "worker"}},
-	{"server/peerclock", []string{"clock", "worker"}},
+	{"server/peerclock", []string{"clock"}},
 	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
-	{"server", []string{"clock", "internal/plainfile", "segment", "server/condition", "server/fair", "server/limits", "server/resp", "snowflake", "worker"}},
+	{"server/conn", []string{"internal/plainfile", "server/condition", "server/fair", "server/resp"}},
+	{"server/reply", []string{"segment", "server/condition", "server/conn", "snowflake"}},
+	{"server/ids", []string{"clock", "segment", "server/conn", "server/fair", "server/limits", "server/reply", "server/resp", "snowflake"}},
+	{"server/views", []string{"clock", "segment", "server/condition", "server/conn", "server/fair", "server/ids", "server/reply", "server/resp", "worker"}},
+	{"server", []string{"server/condition", "server/conn", "server/ids", "server/reply", "server/resp", "server/views"}},
 
-	{"cmd/leafd/internal/alarm", []string{"clock", "server", "server/condition"}},
 	{"deploy", nil}, // the sample of the settings
-	{"cmd/leafd/internal/settings", []string{"clock", "deploy", "internal/plainfile", "segment", "segment/sqlstore", "server", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
+	{"cmd/leafd/internal/alarm", []string{"clock", "server/condition", "server/views"}},
+	{"cmd/leafd/internal/settings", []string{"clock", "deploy", "internal/plainfile", "segment", "segment/sqlstore", "server/conn", "server/ids", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
-		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "segment", "segment/sqlstore",
-		"server", "server/condition", "server/metrics", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession",
+		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "segment", "segment/sqlstore", "server",
+		"server/condition", "server/conn", "server/ids", "server/metrics", "server/peerclock", "server/reply", "server/views",
+		"snowflake", "worker", "zkreg", "zkreg/zksession",
 	}},
-	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server", "server/peerclock", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
+	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server/conn", "server/peerclock", "server/reply", "server/views", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon
 	{"cmd/leafd/internal/doctor", []string{
-		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "internal/plainfile",
-		"segment/sqlstore", "server", "worker", "zkreg",
+		"cache", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/inspect", "cmd/leafd/internal/settings",
+		"internal/plainfile", "segment/sqlstore", "server", "server/views", "worker", "zkreg",
 	}},
 	{"cmd/leafd/internal/cli", []string{
-		"cache", "internal/loadtest", "clock", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor",
-		"cmd/leafd/internal/inspect", "cmd/leafd/internal/settings", "deploy", "internal/plainfile", "segment", "segment/sqlstore", "server/peerclock",
-		"server", "server/condition", "snowflake", "worker", "zkreg",
+		"cache", "clock", "deploy", "cmd/leafd/internal/daemon", "cmd/leafd/internal/doctor", "cmd/leafd/internal/inspect",
+		"cmd/leafd/internal/settings", "internal/loadtest", "internal/plainfile", "segment", "segment/sqlstore", "server/condition",
+		"server/ids", "server/peerclock", "server/reply", "server/views", "snowflake", "worker", "zkreg",
 	}},
 	{"cmd/leafd", []string{"clock", "cmd/leafd/internal/cli", "cmd/leafd/internal/settings"}}, // gives cli the process and its clock
 	{"cmd/leafd/internal/manual", []string{"cmd/leafd/internal/cli"}},                         // the man pages of a package that is built

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/views"
 )
 
 const (
@@ -286,11 +286,11 @@ func (a *Alarms) Tell(c condition.Condition) {
 }
 
 // Events returns the last events, the newest first.
-func (a *Alarms) Events() (all []server.OverviewEvent) {
+func (a *Alarms) Events() (all []views.OverviewEvent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range slices.Backward(a.events) {
-		all = append(all, server.OverviewEvent{Time: e.at, Code: string(e.Code), Subject: e.Subject, Message: e.Headline, Cause: e.Cause})
+		all = append(all, views.OverviewEvent{Time: e.at, Code: string(e.Code), Subject: e.Subject, Message: e.Headline, Cause: e.Cause})
 	}
 	return all
 }

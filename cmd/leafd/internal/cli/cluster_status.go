@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 )
 
 func (a *app) clusterStatusCmd() *cobra.Command {
@@ -64,6 +64,6 @@ and as GET /api/summary version, uptime_ms, and the rates snowflake, segment and
 // StatusJSON is a cluster with its daemons for programs.
 type StatusJSON struct {
 	ClusterJSON
-	Daemons []server.Summary `json:"daemons"`
-	NotGood []string         `json:"not_good"`
+	Daemons []views.Summary `json:"daemons"`
+	NotGood []string        `json:"not_good"`
 }

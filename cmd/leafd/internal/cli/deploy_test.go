@@ -16,7 +16,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 )
 
 // These tests hold what deploy/kubernetes and deploy/container/compose.yaml say of leafd to
@@ -119,7 +119,7 @@ func TestPodsServe(t *testing.T) {
 			require.Equal(t, 8081, leafd.Ports[1].ContainerPort)
 			memory, err := strconv.Atoi(strings.TrimSuffix(leafd.Resources.Limits.Memory, "Mi"))
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, memory<<20/2/server.ConnBytes, 8192, "connections that half of it holds, which is their limit")
+			require.GreaterOrEqual(t, memory<<20/2/conn.Bytes, 8192, "connections that half of it holds, which is their limit")
 			require.Equal(t, "data", leafd.VolumeMounts[0].Name)
 			require.Equal(t, leafd.VolumeMounts[0].MountPath, filepath.Dir(cfg.DataDir), "a directory of leafd's own on the volume")
 			require.NotEmpty(t, cfg.ZooKeeper.Servers)

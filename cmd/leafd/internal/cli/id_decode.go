@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -38,16 +38,16 @@ The layout is that of the settings, and has to be the one that the IDs were made
 
 // readIDs decodes args. One bad ID fails all: a program must not take part of an answer for
 // the whole.
-func readIDs(args []string, layout snowflake.Layout) ([]server.Decoded, error) {
-	ids := make([]server.Decoded, 0, len(args))
+func readIDs(args []string, layout snowflake.Layout) ([]ids.Decoded, error) {
+	all := make([]ids.Decoded, 0, len(args))
 	for _, text := range args {
-		d, err := server.Decode(text, layout)
+		d, err := ids.Decode(text, layout)
 		if err != nil {
 			return nil, settings.Usagef("%.64q: %w", text, err)
 		}
-		ids = append(ids, d)
+		all = append(all, d)
 	}
-	return ids, nil
+	return all, nil
 }
 
 // Decimal is n in decimal digits.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // Forms of output.
@@ -100,7 +100,7 @@ func textOf(value any, at func(clock.Millis) string) string {
 			return ""
 		}
 		return at(x)
-	case server.Milliseconds:
+	case reply.Milliseconds:
 		return span(time.Duration(x))
 	case time.Duration:
 		return settings.Short(x)

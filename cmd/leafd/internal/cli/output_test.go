@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/clocktest"
 )
@@ -22,13 +22,13 @@ type inner struct {
 type outer struct {
 	inner
 
-	ID     int64                `json:"id"`
-	At     clock.Millis         `json:"at,omitempty"`
-	Offset *server.Milliseconds `json:"offset_ms,omitempty"`
-	Lease  time.Duration        `json:"lease,omitempty"`
-	Peers  []string             `json:"peers,omitempty"`
-	Entry  *inner               `json:"entry,omitempty"`
-	Hidden string               `json:"-"`
+	ID     int64               `json:"id"`
+	At     clock.Millis        `json:"at,omitempty"`
+	Offset *reply.Milliseconds `json:"offset_ms,omitempty"`
+	Lease  time.Duration       `json:"lease,omitempty"`
+	Peers  []string            `json:"peers,omitempty"`
+	Entry  *inner              `json:"entry,omitempty"`
+	Hidden string              `json:"-"`
 }
 
 // A table has the fields that JSON has, with its names, and none that isn't set.
@@ -36,7 +36,7 @@ func TestTablesOfAnswers(t *testing.T) {
 	t.Parallel()
 	a := newApp(Process{Clock: clocktest.New(clitest.Now)})
 	full := outer{
-		inner: inner{State: "live", Life: 12}, ID: 7, At: a.wall().Add(-time.Minute), Offset: new(server.Milliseconds(-1500 * time.Microsecond)),
+		inner: inner{State: "live", Life: 12}, ID: 7, At: a.wall().Add(-time.Minute), Offset: new(reply.Milliseconds(-1500 * time.Microsecond)),
 		Lease: 168 * time.Hour, Peers: []string{"a", "b"}, Entry: &inner{State: "x\ny"}, Hidden: "h",
 	}
 	lines := func(show func(w *strings.Builder) error) (lines []string) {

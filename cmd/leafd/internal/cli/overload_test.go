@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/test/clitest"
 )
 
@@ -49,8 +49,8 @@ func TestTokensFile(t *testing.T) {
 	cfg := captured(t, invocation{args: []string{"--tokens-file", file(entry(`name: shop, ids: "order, pay*"`) +
 		"- name: ops\n  sha256: " + hash("2F") + "\n  admin: true\n- {name: shop, ids: '*', sha256: " + hash("3f") + "}\n")}})
 	require.Len(t, cfg.Live().Callers, 3)
-	require.Equal(t, server.Caller{Name: "shop", SHA256: [32]byte(bytes.Repeat([]byte{0x1f}, 32)), IDs: []string{"order", "pay*"}}, cfg.HTTP.Callers[0])
-	require.Equal(t, server.Caller{Name: "ops", SHA256: [32]byte(bytes.Repeat([]byte{0x2f}, 32)), Admin: true}, cfg.HTTP.Callers[1])
+	require.Equal(t, ids.Caller{Name: "shop", SHA256: [32]byte(bytes.Repeat([]byte{0x1f}, 32)), IDs: []string{"order", "pay*"}}, cfg.HTTP.Callers[0])
+	require.Equal(t, ids.Caller{Name: "ops", SHA256: [32]byte(bytes.Repeat([]byte{0x2f}, 32)), Admin: true}, cfg.HTTP.Callers[1])
 	require.Empty(t, cfg.Warnings)
 	require.Equal(t, cfg.HTTP.Callers, captured(t, invocation{}).WithLive(cfg).HTTP.Callers)
 

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -54,7 +54,7 @@ and changed: whether it was released just now; of --force without --yes
 		switch {
 		case err != nil:
 			return err
-		case before.State == server.WorkerReleased:
+		case before.State == views.WorkerReleased:
 			return a.show(ReleasedJSON{Worker: before}, sentence("Worker %d is released already: a new daemon takes it from %s on.", before.ID, *before.FreeFrom))
 		case force && !yes:
 			return a.plan(fmt.Sprintf("release worker %d. %s.", before.ID, forceRisk), inspect.HolderOf(ctx, at.client, before, list.AsOf))
@@ -68,12 +68,12 @@ and changed: whether it was released just now; of --force without --yes
 		}
 		holder := fmt.Sprintf("node %q, last reported %s", after.Node, after.Timestamp)
 		switch before.State {
-		case server.WorkerForeign:
+		case views.WorkerForeign:
 			holder = fmt.Sprintf("the Java Leaf %s, last reported %s: its entry is deleted, and one of leafd's stands in its place", before.Node, before.Timestamp)
-		case server.WorkerLive:
+		case views.WorkerLive:
 			a.warn([]string{fmt.Sprintf("worker %d was live at %s: see that its daemon has stopped, or has begun a new life (another owner in its /api/worker)", before.ID, before.Address)})
 		}
-		return a.show(ReleasedJSON{Worker: server.InfoOf(after, a.wall()), Changed: true},
+		return a.show(ReleasedJSON{Worker: views.InfoOf(after, a.wall()), Changed: true},
 			sentence("Released worker %d of %s. A new daemon takes it, and issues IDs under it, only from %s on.", before.ID, holder, after.Bound()))
 	}, "clock-threshold")
 }

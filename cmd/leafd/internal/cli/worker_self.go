@@ -10,7 +10,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -49,7 +49,7 @@ message, the same in words.`,
 					return err
 				}
 				if found.Entry != nil && record.Cluster != "" {
-					entry := []inspect.Worker{server.InfoOf(*found.Entry, a.wall())}
+					entry := []inspect.Worker{views.InfoOf(*found.Entry, a.wall())}
 					inspect.AskOffsets(ctx, at.client, entry)
 					self.Registry = &entry[0]
 				}

@@ -1,15 +1,17 @@
 package daemon
 
 import (
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 )
 
 // serveBackend gives the server the parts that are ready by now. l is nil before the
 // first life issues, and where snowflake IDs are switched off. A life that was displaced
 // refuses, regardless of what its generator would say.
 func (d *daemon) serveBackend(l *life) {
-	b := &server.Backend{Layout: d.cfg.Snowflake.Layout}
+	b := &views.Backend{Backend: ids.Backend{Layout: d.cfg.Snowflake.Layout}}
 	switch {
 	case l != nil:
 		b.Worker, b.Guards = l.info, l.guards
@@ -20,18 +22,18 @@ func (d *daemon) serveBackend(l *life) {
 			b.Snowflake = l.ids
 		}
 	case d.cfg.Snowflake.On:
-		b.Refused = server.ErrStarting
+		b.Refused = reply.ErrStarting
 	}
 	if segments := d.segments.Load(); segments != nil {
-		b.Segments, b.Admin = server.FromService(segments), d.table
+		b.Segments, b.Admin = ids.FromService(segments), d.table
 	}
 	d.server.SetBackend(b)
 	d.serving.Store(true)
 }
 
-func (l *life) info() server.WorkerInfo {
+func (l *life) info() views.WorkerInfo {
 	r, d := l.worker.Record(), l.d
-	info := server.WorkerInfo{
+	info := views.WorkerInfo{
 		ID: r.WorkerID, Node: r.Node, Owner: l.owner, Instance: r.Instance, Cluster: r.Cluster, Layout: r.Layout, Epoch: r.Epoch, State: l.state(),
 		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Floor: r.Floor, Limit: r.Limit, Since: l.worker.Since(), Started: d.started.Time(), Version: d.Version,
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -52,7 +53,7 @@ type daemon struct {
 	started clock.Millis
 	waits   atomic.Pointer[error] // what a start waits for
 
-	certificates *server.Certificates // nil: no TLS
+	certificates *conn.Certificates // nil: no TLS
 	alarms       *alarm.Alarms
 	maxConns     int // of clients at once
 	server       *server.Server
@@ -116,7 +117,7 @@ func Run(ctx context.Context, cfg settings.Config, deps Deps) (err error) {
 // meanwhile, and one without its port has touched nothing.
 func (d *daemon) listen(ctx, base context.Context) (err error) {
 	if d.cfg.Listen.TLS.Cert != "" {
-		if d.certificates, err = server.OpenCertificates(d.cfg.Listen.TLS, 0, d.certificateLoaded); err != nil {
+		if d.certificates, err = conn.OpenCertificates(d.cfg.Listen.TLS, 0, d.certificateLoaded); err != nil {
 			return settings.AsUsage(err)
 		}
 		d.beside("the certificates", d.certificates.Run)
@@ -131,14 +132,14 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	if d.maxConns, err = d.connections(memory); err != nil {
 		return err
 	}
-	if d.server, err = server.New(server.Config{
-		Base: base, Clock: d.Clock, Log: d.Log, Version: d.Version,
-		Live: d.cfg.Live(), Secure: d.certificates != nil,
-		Node: d.cfg.Node, ReadTimeout: d.cfg.Tuning.ReadTimeout,
-		MaxInflight: d.cfg.Tuning.MaxInflight, QueueWait: d.cfg.Tuning.QueueWait,
-		Registry: registry, AdminApart: d.cfg.Listen.Admin != "" || d.Inherited[server.Admin.String()] != nil,
-		MaxConns: d.maxConns, Memory: memory, Conditions: d.alarms.Now, Events: d.alarms.Events,
-	}); err != nil {
+	var cfg server.Config
+	cfg.Base, cfg.Clock, cfg.Log, cfg.Registry, cfg.Version = base, d.Clock, d.Log, registry, d.Version
+	cfg.Live, cfg.Node, cfg.Secure = d.cfg.Live(), d.cfg.Node, d.certificates != nil
+	cfg.MaxConns, cfg.Memory, cfg.ReadTimeout = d.maxConns, memory, d.cfg.Tuning.ReadTimeout
+	cfg.MaxInflight, cfg.QueueWait = d.cfg.Tuning.MaxInflight, d.cfg.Tuning.QueueWait
+	cfg.AdminApart = d.cfg.Listen.Admin != "" || d.Inherited[conn.Admin.String()] != nil
+	cfg.Conditions, cfg.Events = d.alarms.Now, d.alarms.Events
+	if d.server, err = server.New(cfg); err != nil {
 		return err
 	}
 	d.server.SetOwner(uuid.NewString()) // until a life has its own: by it others know a leafd

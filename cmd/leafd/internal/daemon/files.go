@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/peerclock"
 )
 
@@ -20,7 +21,7 @@ const (
 	ownFiles = 128
 	// ReservedFiles is how many open files are kept from the clients of the public
 	// listeners.
-	ReservedFiles = ownFiles + peerclock.DefaultParallel + server.AdminConns + server.Guests
+	ReservedFiles = ownFiles + peerclock.DefaultParallel + conn.AdminConns + conn.Guests
 	// leastConnections is how many are taken of however little memory.
 	leastConnections = 64
 	// LeastFiles is the lowest limit of open files that a daemon starts with.
@@ -48,7 +49,7 @@ func Connections(files, memory uint64) (int, error) {
 	}
 	most := uint64(server.DefaultMaxConns)
 	if memory > 0 {
-		most = min(most, max(leastConnections, memory/2/server.ConnBytes))
+		most = min(most, max(leastConnections, memory/2/conn.Bytes))
 	}
 	return int(min(most, files-ReservedFiles)), nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 )
 
 func TestConnections(t *testing.T) {
@@ -25,7 +25,7 @@ func TestConnections(t *testing.T) {
 		n, err := Connections(test.files, test.memory)
 		require.NoError(t, err)
 		require.Equal(t, test.want, n)
-		require.True(t, test.memory == 0 || n == leastConnections || uint64(n)*server.ConnBytes <= test.memory/2)
+		require.True(t, test.memory == 0 || n == leastConnections || uint64(n)*conn.Bytes <= test.memory/2)
 	}
 	_, err := Connections(LeastFiles-1, 0)
 	require.Error(t, err)

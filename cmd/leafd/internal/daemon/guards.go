@@ -3,32 +3,33 @@ package daemon
 import (
 	"time"
 
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 )
 
 // guards is how far this daemon is from having to stop issuing, as GET
 // /api/overview shows it. It makes no request.
-func (l *life) guards() server.Guards {
+func (l *life) guards() views.Guards {
 	d, w := l.d, l.worker
 	stats := w.Stats()
 	ceiling := w.Ceiling()
-	g := server.Guards{
+	g := views.Guards{
 		Fenced: w.Check() != nil, Ceiling: ceiling,
-		CeilingLead: server.Milliseconds(d.cfg.Tuning.CeilingLead), ReportInterval: server.Milliseconds(d.cfg.Tuning.ReportInterval),
-		ReportAge: server.Milliseconds(stats.File.Age), Registry: "standalone",
+		CeilingLead: reply.Milliseconds(d.cfg.Tuning.CeilingLead), ReportInterval: reply.Milliseconds(d.cfg.Tuning.ReportInterval),
+		ReportAge: reply.Milliseconds(stats.File.Age), Registry: "standalone",
 	}
 	if ceiling != 0 {
-		g.CeilingDistance = server.Milliseconds(ceiling.Sub(d.Clock.Read().Wall()))
+		g.CeilingDistance = reply.Milliseconds(ceiling.Sub(d.Clock.Read().Wall()))
 	}
 	if l.registry == nil {
 		return g
 	}
 	session := l.registry.Session()
 	g.Registry, g.RegistryServer = string(session.State), session.Server
-	g.RegistryFor = server.Milliseconds(time.Since(session.Since))
+	g.RegistryFor = reply.Milliseconds(time.Since(session.Since))
 	g.RegistryFailing = w.Registry() != nil
 	if stats.Registered {
-		g.RegistryAge, g.RegistryLease = new(server.Milliseconds(stats.Registry.Age)), new(server.Milliseconds(stats.UntilLease))
+		g.RegistryAge, g.RegistryLease = new(reply.Milliseconds(stats.Registry.Age)), new(reply.Milliseconds(stats.UntilLease))
 	}
 	return g
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 )
 
 // opened is a listener that the server is to serve.
 type opened struct {
 	net.Listener
-	surface server.Surface
+	surface conn.Surface
 }
 
 // openListeners opens every listener, the public one first: a daemon without one of
@@ -24,13 +24,13 @@ func (d *daemon) openListeners(ctx context.Context) error {
 	line := d.Log.Info()
 	for _, l := range []struct {
 		field, address string
-		surface        server.Surface
+		surface        conn.Surface
 		inherited      net.Listener
 	}{
-		{"listen", d.cfg.Listen.Address, server.Public, d.Inherited[server.Public.String()]},
-		{"listen_redis", d.cfg.Listen.Redis, server.Redis, d.Inherited[server.Redis.String()]},
-		{"admin_listen", d.cfg.Listen.Admin, server.Admin, d.Inherited[server.Admin.String()]},
-		{"listen_unix", d.cfg.Listen.Unix, server.Public, nil},
+		{"listen", d.cfg.Listen.Address, conn.Public, d.Inherited[conn.Public.String()]},
+		{"listen_redis", d.cfg.Listen.Redis, conn.Redis, d.Inherited[conn.Redis.String()]},
+		{"admin_listen", d.cfg.Listen.Admin, conn.Admin, d.Inherited[conn.Admin.String()]},
+		{"listen_unix", d.cfg.Listen.Unix, conn.Public, nil},
 	} {
 		ln, err := l.inherited, error(nil)
 		path, isUnix := strings.CutPrefix(l.address, settings.UnixScheme)
@@ -47,7 +47,7 @@ func (d *daemon) openListeners(ctx context.Context) error {
 			return fmt.Errorf("listening on %s: %w", l.address, err)
 		}
 		if _, tcp := ln.Addr().(*net.TCPAddr); tcp && d.certificates != nil {
-			ln = server.Secured(ln, d.certificates.Server(d.cfg.ClientsNeedCert()))
+			ln = conn.Secured(ln, d.certificates.Server(d.cfg.ClientsNeedCert()))
 		}
 		d.opened = append(d.opened, opened{ln, l.surface})
 		line = line.Stringer(l.field, ln.Addr())

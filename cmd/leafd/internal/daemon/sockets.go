@@ -11,7 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 )
 
 // maxSockets is more than any service manager passes.
@@ -30,13 +30,13 @@ func InheritedSockets() (map[string]net.Listener, error) {
 		return nil, settings.Usagef("%w: LISTEN_FDS is %d: leafd serves three at most", errSocket, n)
 	}
 	files := activation.Files(true)
-	known := []string{server.Public.String(), server.Admin.String(), server.Redis.String()}
+	known := []string{conn.Public.String(), conn.Admin.String(), conn.Redis.String()}
 	sockets := make(map[string]net.Listener, len(files))
 	for _, f := range files {
 		name := f.Name()
 		// A single socket of any other name is meant for the listener that leafd always has.
 		if len(files) == 1 && !slices.Contains(known, name) {
-			name = server.Public.String()
+			name = conn.Public.String()
 		}
 		ln, err := net.FileListener(f)
 		_ = f.Close() // ln has a descriptor of its own

@@ -17,7 +17,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 )
 
 // listeners checks whether each address that the daemon listens on can be had, and asks the daemon
@@ -100,7 +100,7 @@ func (p *Patient) conditions(ctx context.Context, r *report) {
 	}
 	_, address, _ := strings.Cut(p.Cfg.URL(), "://")
 	answer := client.Fetch(ctx, []string{address}, "/readyz", readyBytes)[0]
-	var ready server.Readiness
+	var ready views.Readiness
 	if inspect.Silent(answer.Err) {
 		r.Fail(check, fmt.Errorf("the daemon that runs here gives no answer: %w", answer.Err), "it is frozen, or has no CPU: see its log and the state of its process (T is stopped), and start it again if it stays so")
 		return

@@ -9,7 +9,8 @@ import (
 
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
@@ -25,22 +26,22 @@ func LocalRecord(dir string) (worker.Record, error) {
 
 // CheckedPeer is a daemon with a clock that this machine's is compared with.
 type CheckedPeer struct {
-	server.PeerClock
+	views.PeerClock
 	WorkerID *int64 `json:"worker_id,omitempty"` // nil where the daemon was named
 }
 
 // ClockCheck is this machine's clock beside the peers' and the local record, as a start compares them.
 type ClockCheck struct {
-	Verdict   string               `json:"verdict"`             // one of those below
-	Offset    *server.Milliseconds `json:"offset_ms,omitempty"` // nil without an answer
-	Threshold server.Milliseconds  `json:"threshold_ms"`
-	Estimator clock.Estimator      `json:"estimator"`
-	Asked     int                  `json:"asked"`
-	Answered  int                  `json:"answered"`
-	Peers     []CheckedPeer        `json:"peers"`
-	Said      string               `json:"-"` // by the peers, in words
-	Warning   string               `json:"-"` // what could not be compared, or decided; "" where all was
-	Refusal   error                `json:"-"` // of a start; nil where a daemon would start
+	Verdict   string              `json:"verdict"`             // one of those below
+	Offset    *reply.Milliseconds `json:"offset_ms,omitempty"` // nil without an answer
+	Threshold reply.Milliseconds  `json:"threshold_ms"`
+	Estimator clock.Estimator     `json:"estimator"`
+	Asked     int                 `json:"asked"`
+	Answered  int                 `json:"answered"`
+	Peers     []CheckedPeer       `json:"peers"`
+	Said      string              `json:"-"` // by the peers, in words
+	Warning   string              `json:"-"` // what could not be compared, or decided; "" where all was
+	Refusal   error               `json:"-"` // of a start; nil where a daemon would start
 }
 
 // The verdicts on a clock, for programs.
@@ -61,7 +62,7 @@ func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.R
 	var peers []Worker
 	for i, address := range named {
 		if !slices.Contains(named[:i], address) {
-			peers = append(peers, Worker{ID: worker.NoWorkerID, Address: address, State: server.WorkerLive})
+			peers = append(peers, Worker{ID: worker.NoWorkerID, Address: address, State: views.WorkerLive})
 		}
 	}
 	if len(named) == 0 {
@@ -80,7 +81,7 @@ func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.R
 	panel := clock.Panel{Estimator: c.Cfg.Clock.Estimator, Threshold: c.Cfg.Clock.Threshold}
 	check := JudgeClock(panel, samples, record, c.Clock.Read().Wall())
 	for i, s := range samples {
-		peer := CheckedPeer{PeerClock: server.PeerClockOf(s)}
+		peer := CheckedPeer{PeerClock: views.PeerClockOf(s)}
 		if len(named) == 0 {
 			peer.WorkerID = &peers[i].ID
 		}
@@ -93,7 +94,7 @@ func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.R
 func JudgeClock(panel clock.Panel, samples []clock.Sample, record worker.Record, now clock.Millis) *ClockCheck {
 	v, said := panel.Judge(samples)
 	c := &ClockCheck{
-		Threshold: server.Milliseconds(panel.Threshold), Estimator: panel.Estimator, Asked: v.Asked, Answered: v.Answered, Peers: []CheckedPeer{}, Said: said,
+		Threshold: reply.Milliseconds(panel.Threshold), Estimator: panel.Estimator, Asked: v.Asked, Answered: v.Answered, Peers: []CheckedPeer{}, Said: said,
 	}
 	var why []string
 	if v.Refuses(panel.Threshold, record.Cluster != "") {
@@ -106,7 +107,7 @@ func JudgeClock(panel clock.Panel, samples []clock.Sample, record worker.Record,
 		c.Refusal = fmt.Errorf("%w: %s", worker.ErrClockRefused, strings.Join(why, "; and "))
 	}
 	if v.Answered > 0 {
-		c.Offset = new(server.Milliseconds(v.Offset))
+		c.Offset = new(reply.Milliseconds(v.Offset))
 	}
 	switch c.Verdict = Unknown; {
 	case v.Asked == 0:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -46,10 +46,10 @@ func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context,
 // Prober returns the client for its peers that a daemon with these settings has; it asks
 // wherever the operator says.
 func (c Cluster) Prober() (*peerclock.Client, error) {
-	var certificates *server.Certificates
+	var certificates *conn.Certificates
 	if c.Cfg.Listen.TLS.Cert != "" {
 		var err error
-		if certificates, err = server.OpenCertificates(c.Cfg.Listen.TLS, 0, nil); err != nil {
+		if certificates, err = conn.OpenCertificates(c.Cfg.Listen.TLS, 0, nil); err != nil {
 			return nil, settings.AsUsage(err)
 		}
 	}

@@ -7,38 +7,38 @@ import (
 	"strings"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/peerclock"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/zkreg"
 )
 
 // AskReadiness returns what there is to say of each worker ID that a daemon has to serve now: one that is live, or that was not
 // released and may issue IDs still. Each live daemon that has an address is asked, all at once. The status of the others is the
 // state of their entry.
-func AskReadiness(ctx context.Context, dir Directory, client *peerclock.Client, now clock.Millis) ([]server.Summary, error) {
+func AskReadiness(ctx context.Context, dir Directory, client *peerclock.Client, now clock.Millis) ([]views.Summary, error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var daemons []server.Summary
+	var daemons []views.Summary
 	var asked []string
 	for _, e := range entries {
-		switch w := server.InfoOf(e, now); {
-		case w.State == server.WorkerLive:
+		switch w := views.InfoOf(e, now); {
+		case w.State == views.WorkerLive:
 			if w.Address != "" {
 				asked = append(asked, w.Address)
-				daemons = append(daemons, server.Summary{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Status: w.State})
+				daemons = append(daemons, views.Summary{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Status: w.State})
 			}
-		case w.State == server.WorkerDamaged:
-			daemons = append(daemons, server.Summary{WorkerID: &w.ID, Status: w.State, Message: "its entry can't be read"})
-		case w.State != server.WorkerReleased && w.Limit > now:
-			daemons = append(daemons, server.Summary{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Status: w.State, Message: fmt.Sprintf("it may issue IDs up to %s", w.Limit)})
+		case w.State == views.WorkerDamaged:
+			daemons = append(daemons, views.Summary{WorkerID: &w.ID, Status: w.State, Message: "its entry can't be read"})
+		case w.State != views.WorkerReleased && w.Limit > now:
+			daemons = append(daemons, views.Summary{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Status: w.State, Message: fmt.Sprintf("it may issue IDs up to %s", w.Limit)})
 		}
 	}
-	answers := client.Fetch(ctx, asked, server.SummaryPath, server.SummaryBytes)
+	answers := client.Fetch(ctx, asked, views.SummaryPath, views.SummaryBytes)
 	for i, d := range daemons {
-		if d.Status == server.WorkerLive {
-			daemons[i] = server.SummaryOf(server.PeerAnswer{Address: d.Address, Body: answers[0].Body, Err: answers[0].Err})
+		if d.Status == views.WorkerLive {
+			daemons[i] = views.SummaryOf(views.PeerAnswer{Address: d.Address, Body: answers[0].Body, Err: answers[0].Err})
 			daemons[i].WorkerID, daemons[i].Node = d.WorkerID, cmp.Or(d.Node, daemons[i].Node)
 			answers = answers[1:]
 		}
@@ -61,7 +61,7 @@ func ParentOf(s zkreg.Status) (state, wrong string) {
 }
 
 // NotGood says what is not good about a cluster; nothing where all is.
-func NotGood(s zkreg.Status, daemons []server.Summary, now clock.Millis) []string {
+func NotGood(s zkreg.Status, daemons []views.Summary, now clock.Millis) []string {
 	bad := []string{}
 	if state, words := ParentOf(s); state != "recorded" {
 		bad = append(bad, "the znode of the worker IDs is "+words)
@@ -73,11 +73,11 @@ func NotGood(s zkreg.Status, daemons []server.Summary, now clock.Millis) []strin
 		bad = append(bad, "no daemon is live")
 	}
 	for _, kind := range []struct{ status, words string }{
-		{server.NotReady, "/readyz fails at %s"},
-		{server.NoAnswer, "no answer came from %s"},
-		{server.WorkerNotLive, "%s may issue and is not live: start it again, or leafd worker release with --force if it is gone for good"},
-		{server.WorkerSettling, "%s settles and issues nothing yet: wait, or start it again"},
-		{server.WorkerDamaged, "%s has an entry that can't be read: start its daemon, which writes it again"},
+		{views.NotReady, "/readyz fails at %s"},
+		{views.NoAnswer, "no answer came from %s"},
+		{views.WorkerNotLive, "%s may issue and is not live: start it again, or leafd worker release with --force if it is gone for good"},
+		{views.WorkerSettling, "%s settles and issues nothing yet: wait, or start it again"},
+		{views.WorkerDamaged, "%s has an entry that can't be read: start its daemon, which writes it again"},
 	} {
 		var failing []string
 		for _, d := range daemons {

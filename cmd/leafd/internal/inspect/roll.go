@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -38,11 +38,11 @@ func CallRoll(ctx context.Context, dir *zkreg.Directory, s zkreg.Status, prober 
 			missing = append(missing, Member{WorkerID: new(next), Found: fmt.Sprintf("no entry for worker IDs %d to %d: daemons that had them are not back", next, e.WorkerID-1)})
 		}
 		next = e.WorkerID + 1
-		w := server.InfoOf(e, now)
+		w := views.InfoOf(e, now)
 		switch m := memberOf(w, now); {
 		case m.Live:
 			back = append(back, m)
-		case w.State != server.WorkerReleased && !w.Free(now):
+		case w.State != views.WorkerReleased && !w.Free(now):
 			missing = append(missing, m)
 		}
 	}
@@ -58,7 +58,7 @@ func CallRoll(ctx context.Context, dir *zkreg.Directory, s zkreg.Status, prober 
 
 // memberOf is the holder of an entry. A Java Leaf is never in the live set.
 func memberOf(w Worker, now clock.Millis) Member {
-	m := Member{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Live: w.State == server.WorkerLive || w.State == server.WorkerForeign && now.Sub(w.Timestamp) < time.Minute}
+	m := Member{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Live: w.State == views.WorkerLive || w.State == views.WorkerForeign && now.Sub(w.Timestamp) < time.Minute}
 	m.Found = fmt.Sprintf("%s, last report %s", strings.ReplaceAll(w.State, "_", " "), w.Timestamp)
 	if w.Limit > 0 {
 		m.Found += fmt.Sprintf(", may issue up to %s", w.Limit)

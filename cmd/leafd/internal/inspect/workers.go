@@ -9,20 +9,20 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )
 
 // Worker is an entry as it is now.
-type Worker = server.WorkerInfo
+type Worker = views.WorkerInfo
 
 // AskOffsets sets how far the clocks of the live workers are ahead, and returns what each said. All are
 // asked at once.
 func AskOffsets(ctx context.Context, prober clock.Prober, workers []Worker) []clock.Sample {
 	addresses := make([]string, len(workers)) // none, which isn't asked, of one that isn't live
 	for i, w := range workers {
-		if w.State == server.WorkerLive {
+		if w.State == views.WorkerLive {
 			addresses[i] = w.Address
 		}
 	}
@@ -30,7 +30,7 @@ func AskOffsets(ctx context.Context, prober clock.Prober, workers []Worker) []cl
 	for i := range samples {
 		if w := &workers[i]; addresses[i] != "" {
 			w.Node = cmp.Or(w.Node, samples[i].Node)
-			samples[i] = server.SampleOf(samples[i], w.Node)
+			samples[i] = views.SampleOf(samples[i], w.Node)
 			samples[i].Node = w.Node
 			w.SetOffset(samples[i])
 		}
@@ -43,7 +43,7 @@ func liveWorkers(ctx context.Context, dir Directory) ([]Worker, error) {
 	entries, err := dir.Entries(ctx)
 	var live []Worker
 	for _, e := range entries {
-		if w := server.InfoOf(e, 0); w.State == server.WorkerLive && w.Address != "" {
+		if w := views.InfoOf(e, 0); w.State == views.WorkerLive && w.Address != "" {
 			live = append(live, w)
 		}
 	}
@@ -98,12 +98,12 @@ func ListWorkers(ctx context.Context, dir Directory, layout snowflake.Layout, wa
 	s := &l.Summary
 	s.Entries, s.Capacity = len(entries), layout.MaxWorker()+1
 	count := map[string]*int{
-		server.WorkerLive: &s.Live, server.WorkerNotLive: &s.NotLive, server.WorkerReleased: &s.Released,
-		server.WorkerSettling: &s.Settling, server.WorkerForeign: &s.Foreign, server.WorkerDamaged: &s.Damaged,
+		views.WorkerLive: &s.Live, views.WorkerNotLive: &s.NotLive, views.WorkerReleased: &s.Released,
+		views.WorkerSettling: &s.Settling, views.WorkerForeign: &s.Foreign, views.WorkerDamaged: &s.Damaged,
 	}
 	taken := map[int64]bool{}
 	for _, e := range entries {
-		w := server.InfoOf(e, l.AsOf)
+		w := views.InfoOf(e, l.AsOf)
 		if w.FreeFrom != nil && floor > l.AsOf {
 			*w.FreeFrom = max(*w.FreeFrom, floor)
 		}
@@ -133,7 +133,7 @@ func (s Summary) Sentence() string {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{s.NotLive, "not live"}, {s.Released, server.WorkerReleased}, {s.Settling, server.WorkerSettling}, {s.Foreign, server.WorkerForeign}, {s.Damaged, server.WorkerDamaged}} {
+	}{{s.NotLive, "not live"}, {s.Released, views.WorkerReleased}, {s.Settling, views.WorkerSettling}, {s.Foreign, views.WorkerForeign}, {s.Damaged, views.WorkerDamaged}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %d %s", part.n, part.name)
 		}

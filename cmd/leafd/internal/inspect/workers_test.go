@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
@@ -17,9 +17,9 @@ import (
 func TestFind(t *testing.T) {
 	t.Parallel()
 	list := List{Workers: []Worker{
-		{ID: 1, Node: "b", State: server.WorkerForeign},
-		{ID: 1, Node: "c", State: server.WorkerLive},
-		{ID: 2, Node: "d", State: server.WorkerSettling},
+		{ID: 1, Node: "b", State: views.WorkerForeign},
+		{ID: 1, Node: "c", State: views.WorkerLive},
+		{ID: 2, Node: "d", State: views.WorkerSettling},
 	}}
 	for id, node := range map[string]string{"1": "b", "2": "d"} {
 		got, err := list.Find(id)

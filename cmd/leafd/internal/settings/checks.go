@@ -22,7 +22,7 @@ import (
 	"github.com/leafd/leafd/internal/plainfile"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/ids"
 )
 
 // UnixScheme begins the address of a unix socket.
@@ -200,7 +200,7 @@ const maxCallers = 1000
 var callerName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // readCallers returns the callers of a tokens-file. The admin token is no caller's.
-func (c *Config) readCallers(path string) ([]server.Caller, error) {
+func (c *Config) readCallers(path string) ([]ids.Caller, error) {
 	content, mode, err := plainfile.Read(path, maxFileBytes)
 	if err != nil {
 		return nil, fmt.Errorf("it can't be read: %w", bare(err))
@@ -227,9 +227,9 @@ func (c *Config) readCallers(path string) ([]server.Caller, error) {
 	if len(entries) < 1 || len(entries) > maxCallers || decoder.Decode(new(any)) == nil {
 		return nil, fmt.Errorf("want one YAML document with 1 to %d entries, and not %d", maxCallers, len(entries))
 	}
-	all := make([]server.Caller, len(entries))
+	all := make([]ids.Caller, len(entries))
 	for i, e := range entries {
-		c := server.Caller{Name: e.Name, Admin: e.Admin}
+		c := ids.Caller{Name: e.Name, Admin: e.Admin}
 		digest, err := hex.DecodeString(e.SHA256)
 		copy(c.SHA256[:], digest)
 		if e.IDs != "" {

@@ -12,15 +12,16 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment/sqlstore"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
 // Live is what the HTTP server takes while it serves.
-func (c Config) Live() server.Live {
-	return server.Live{
+func (c Config) Live() ids.Live {
+	return ids.Live{
 		AdminToken: []byte(c.HTTP.AdminToken), Callers: c.HTTP.Callers, Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch, MaxRange: c.Limits.MaxRange,
 		RateLimit: c.Limits.RateLimit, RateLimits: c.Limits.RateLimits,
 	}
@@ -54,7 +55,7 @@ func (c Config) ZKConfig(clk clock.Clock) zkreg.Config {
 // Peers is how the other daemons are asked for their clocks: in the language that
 // this one serves first, for a cluster has one mostly; over TLS alone where all have
 // to show certificates.
-func (c Config) Peers(clk clock.Clock, certificates *server.Certificates) peerclock.Config {
+func (c Config) Peers(clk clock.Clock, certificates *conn.Certificates) peerclock.Config {
 	own, _ := netip.ParseAddrPort(c.Listen.Advertise)
 	asked := peerclock.Config{Clock: clk, Own: own.Addr()}
 	if certificates != nil {

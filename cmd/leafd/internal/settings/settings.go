@@ -19,7 +19,8 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/deploy"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -69,7 +70,7 @@ type Listen struct {
 
 	Address string // host:port of On; port 0 takes a free one
 	Unix    string // unix:/path of On; empty: none
-	TLS     server.CertificateFiles
+	TLS     conn.CertificateFiles
 }
 
 // ZooKeeper is where worker IDs come from.
@@ -128,7 +129,7 @@ type HTTP struct {
 	DrainDelay     time.Duration `key:"drain-delay" default:"0s" range:"0s to 10m" is:"live"`
 
 	AdminToken string          // what AdminTokenFile holds, secret; empty: no administration over HTTP
-	Callers    []server.Caller // what TokensFile has; none: all get IDs
+	Callers    []ids.Caller // what TokensFile has; none: all get IDs
 }
 
 // Limits is how much clients may ask for.

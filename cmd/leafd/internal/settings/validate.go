@@ -15,7 +15,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/internal/plainfile"
-	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -37,7 +37,7 @@ func (c *Config) validate(ctx context.Context, src Sources, v *Values) {
 	c.validateZooKeeper(v)
 	c.validateStore(v)
 	c.validateListen(v)
-	c.takeInherited(src.Inherited[server.Public.String()], v)
+	c.takeInherited(src.Inherited[conn.Public.String()], v)
 	if v.good("listen") && v.good("advertise") {
 		c.validateIdentity(ctx, v, net.InterfaceAddrs)
 	}
@@ -172,7 +172,7 @@ func (c *Config) takeInherited(ln net.Listener, v *Values) {
 	}
 	l, served := &c.Listen, ln.Addr().String()
 	_, tcp := ln.Addr().(*net.TCPAddr)
-	v.rule("listen", tcp, "the socket %q of systemd is %s, want a TCP one: peers ask for the clock there", server.Public, served)
+	v.rule("listen", tcp, "the socket %q of systemd is %s, want a TCP one: peers ask for the clock there", conn.Public, served)
 	if v.Find("listen").Source != byDefault && l.Address != served {
 		c.warn(fmt.Sprintf("systemd's socket listens on %s, and listen is %s: the socket is served, and that address ignored", served, l.Address))
 	}
@@ -203,7 +203,7 @@ func (c *Config) validateIdentity(ctx context.Context, v *Values, interfaces fun
 // validateTLS checks the certificate and what is to be done with it.
 func (c *Config) validateTLS(v *Values) {
 	l := &c.Listen
-	l.TLS = server.CertificateFiles{Cert: l.CertFile, Key: l.KeyFile, ClientCA: l.CAFile}
+	l.TLS = conn.CertificateFiles{Cert: l.CertFile, Key: l.KeyFile, ClientCA: l.CAFile}
 	if !v.good("tls-cert") || !v.good("tls-key") || !v.good("tls-client-ca") { // which a client doesn't take
 		return
 	}
@@ -213,11 +213,11 @@ func (c *Config) validateTLS(v *Values) {
 	if l.CertFile == "" || l.KeyFile == "" {
 		return
 	}
-	_, err := server.OpenCertificates(l.TLS, 0, nil)
+	_, err := conn.OpenCertificates(l.TLS, 0, nil)
 	v.check("tls-cert", err)
 	// Found at the start, not when the first clock goes unchecked.
 	if l.TLS.Mutual = len(c.ZooKeeper.Servers) > 0 && c.ClientsNeedCert(); l.TLS.Mutual && err == nil {
-		_, err = server.OpenCertificates(l.TLS, 0, nil)
+		_, err = conn.OpenCertificates(l.TLS, 0, nil)
 		v.rule("tls-client-ca", err == nil, "with zk, the other daemons have to take tls-cert as a client's: %v", err)
 	}
 }

@@ -24,6 +24,9 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
@@ -96,7 +99,7 @@ func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
 
 // serve starts the server with real generators, on a store in dir.
 func serve(ctx context.Context, dir string) (srv *server.Server, http, redis string, stop func(), err error) {
-	ids, err := snowflake.New(snowflake.Config{
+	flakes, err := snowflake.New(snowflake.Config{
 		Layout: snowflake.DefaultLayout(), Worker: 1, Clock: clock.System(), Fence: open{}, Jitter: snowflake.DefaultJitter,
 	})
 	if err != nil {
@@ -124,14 +127,16 @@ func serve(ctx context.Context, dir string) (srv *server.Server, http, redis str
 			fmt.Fprintln(os.Stderr, "pgo:", err)
 		}
 	}
-	srv, err = server.New(server.Config{Base: life, Clock: clock.System()})
+	var cfg server.Config
+	cfg.Base, cfg.Clock = life, clock.System()
+	srv, err = server.New(cfg)
 	if err != nil {
 		stop()
 		return nil, "", "", nil, err
 	}
-	srv.SetBackend(&server.Backend{Snowflake: ids, Layout: snowflake.DefaultLayout(), Segments: server.FromService(segments), Admin: &segment.Table{Admin: store}})
+	srv.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: flakes, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(segments)}, Admin: &segment.Table{Admin: store}})
 	var addrs [2]string
-	for i, surface := range []server.Surface{server.Public, server.Redis} {
+	for i, surface := range []conn.Surface{conn.Public, conn.Redis} {
 		var lc net.ListenConfig
 		ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {

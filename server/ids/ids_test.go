@@ -1,0 +1,203 @@
+package ids
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"math/big"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/resp"
+	"github.com/leafd/leafd/snowflake"
+)
+
+// counter is a Snowflake that counts.
+type counter struct {
+	Snowflake
+	last atomic.Int64
+}
+
+func (c *counter) NextAt(_ context.Context, _ time.Duration, most int) (first int64, n int, err error) {
+	return c.last.Add(int64(most)), most, nil
+}
+
+// noTags is Segments without any tag.
+type noTags struct{ Segments }
+
+func (noTags) Known([]byte) bool                                   { return false }
+func (noTags) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
+func (noTags) Next(context.Context, []byte) (int64, error)         { return 0, segment.ErrUnknownTag }
+
+// played is a connection with what its client sends; what it is sent is dropped.
+type played struct {
+	net.Conn
+	io.Reader
+}
+
+func (p *played) Read(b []byte) (int, error)     { return p.Reader.Read(b) }
+func (*played) Write(b []byte) (int, error)      { return len(b), nil }
+func (*played) Close() error                     { return nil }
+func (*played) SetReadDeadline(time.Time) error  { return nil }
+func (*played) SetWriteDeadline(time.Time) error { return nil }
+func (*played) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (*played) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+
+// alone is a listener with one connection.
+type alone struct {
+	net.Listener
+	nc net.Conn
+}
+
+func (a *alone) Accept() (net.Conn, error) { return a.nc, nil }
+func (*alone) Addr() net.Addr              { return &net.TCPAddr{} }
+
+func connConfig() conn.Config {
+	return conn.Config{Base: context.Background(), Registry: prometheus.NewRegistry(), MaxConns: 10, IdleTimeout: time.Hour, ReadTimeout: time.Hour, WriteTimeout: time.Hour}
+}
+
+// acceptedID returns nc as a listener accepts it.
+func acceptedID(t *testing.T, nc net.Conn) *conn.Conn {
+	t.Helper()
+	a, err := conn.NewAdmission(connConfig())
+	require.NoError(t, err)
+	l := a.Listen(&alone{nc: nc}, conn.Redis, conn.Serving{State: NewClient})
+	t.Cleanup(l.End)
+	c, err := l.Accept()
+	require.NoError(t, err)
+	return conn.Of(c)
+}
+
+func newIDs(t *testing.T) *Server {
+	t.Helper()
+	cfg := Config{Config: connConfig(), Clock: clock.System(), MaxInflight: 100, QueueWait: time.Second}
+	answers, err := reply.New(cfg.Registry, cfg.Log)
+	require.NoError(t, err)
+	s, err := New(cfg, answers, Live{})
+	require.NoError(t, err)
+	s.SetBackend(&Backend{Snowflake: &counter{}, Segments: noTags{}})
+	return s
+}
+
+// As many connections as there are stripes have one each.
+func TestConnectionsHaveStripesOfTheirOwn(t *testing.T) {
+	s := newIDs(t)
+	stripes := s.metrics.latency.stripes
+	serving := s.HTTP(s.Handle, false)
+	require.GreaterOrEqual(t, len(stripes), 8)
+	for range stripes {
+		require.NoError(t, serving.ServeConn(acceptedID(t, &played{Reader: strings.NewReader("GET " + snowflakePrefix + "x HTTP/1.1\r\nHost: x\r\n\r\n")})))
+	}
+	for i := range stripes {
+		var requests uint64
+		for b := range latencyBounds {
+			requests += stripes[i].served[snowflakeMode][0].counts[b].Load()
+		}
+		require.EqualValues(t, 1, requests, i)
+	}
+}
+
+// What clients of the Redis protocol are refused with as often as they like allocates nothing.
+func TestUnknownTagsAllocateNothing(t *testing.T) {
+	s := newIDs(t)
+	var answers bytes.Buffer
+	commands := bytes.NewReader(bytes.Repeat([]byte("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n"), 100))
+	client := s.newRedisClient(acceptedID(t, &played{}).State.(*client), 1)
+	client.session = resp.New(struct {
+		io.Reader
+		io.Writer
+	}{commands, &answers}, client)
+	allocs := testing.AllocsPerRun(100, func() {
+		answers.Reset()
+		_, _ = commands.Seek(0, io.SeekStart)
+		require.ErrorIs(t, client.session.Serve(), io.EOF)
+	})
+	require.Equal(t, 100, bytes.Count(answers.Bytes(), []byte("-UNKNOWN_KEY no tag has this name\r\n")))
+	require.Zero(t, allocs)
+}
+
+// On one processor another goroutine runs once 16 commands are answered, rarely after 32 and one.
+func TestCommandsGiveWay(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := newIDs(t)
+	failed := func() (n uint64) {
+		s.RedisCounts(func(_ string, count uint64) bool { n += count; return true })
+		return n
+	}
+	client := s.newRedisClient(acceptedID(t, &played{}).State.(*client), 1)
+	client.session = resp.New(struct {
+		io.Reader
+		io.Writer
+	}{strings.NewReader(strings.Repeat("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n", 100)), new(bytes.Buffer)}, client)
+	seen := make(chan uint64, 1)
+	go func() { seen <- failed() }()
+	require.ErrorIs(t, client.session.Serve(), io.EOF)
+	require.EqualValues(t, 100, failed())
+	require.LessOrEqual(t, <-seen, uint64(2*resp.CommandsATurn+1))
+}
+
+// FuzzDecodeID compares a decoded ID with arithmetic on its bits,
+// written out.
+func FuzzDecodeID(f *testing.F) {
+	for _, s := range []string{"0", "1", "-0", "-1", "+1", "007", "9223372036854775807", "9223372036854775808", "2124140238493188149", "1e3", "", " 1", "１", "0x10"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		layout := snowflake.DefaultLayout()
+		d, err := Decode(text, layout)
+		n, isNumber := new(big.Int).SetString(text, 10)
+		isNumber = isNumber && strings.Trim(text, "0123456789") == ""
+		require.Equal(t, isNumber && n.IsInt64(), err == nil, "%q: %v", text, err)
+		if err != nil {
+			require.True(t, errors.Is(err, snowflake.ErrBadID) || reply.To(err).Code == "bad_id", err)
+			return
+		}
+		require.Equal(t, n.String(), strconv.FormatInt(int64(d.ID), 10))
+		bits := strings.Repeat("0", 63-len(n.Text(2))) + n.Text(2)
+		number := func(bits string) int64 {
+			n, ok := new(big.Int).SetString(bits, 2)
+			require.True(t, ok)
+			return n.Int64()
+		}
+		require.Equal(t, number(bits[:41]), int64(d.Timestamp-layout.Epoch))
+		require.Equal(t, number(bits[41:51]), d.Worker)
+		require.Equal(t, number(bits[51:]), d.Sequence)
+	})
+}
+
+func TestBucketOf(t *testing.T) {
+	last := len(latencyBounds) - 1
+	for _, tc := range []struct {
+		took time.Duration
+		want int
+	}{
+		{0, 0},
+		{-1, 0},
+		{10 * time.Microsecond, 0},
+		{10*time.Microsecond + 1, 1},
+		{time.Millisecond, 6},
+		{time.Millisecond + 1, 7},
+		{10 * time.Second, last},
+		{10*time.Second + 1, last + 1},
+		{math.MaxInt64, last + 1},
+	} {
+		require.Equal(t, tc.want, bucketOf(tc.took), tc.took)
+	}
+	for i := range last {
+		require.Less(t, latencyBounds[i], latencyBounds[i+1])
+	}
+}

@@ -1,0 +1,407 @@
+package views
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fasthttp"
+
+	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/fair"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/test/clocktest"
+	"github.com/leafd/leafd/worker"
+)
+
+func newViews(t *testing.T, clk clock.Clock) *Server {
+	t.Helper()
+	var cfg Config
+	cfg.Base, cfg.Clock, cfg.Registry, cfg.MaxConns, cfg.MaxInflight = context.Background(), clk, prometheus.NewRegistry(), 10, 10
+	cfg.IdleTimeout, cfg.ReadTimeout, cfg.WriteTimeout = time.Hour, time.Hour, time.Hour
+	answers, err := reply.New(cfg.Registry, cfg.Log)
+	require.NoError(t, err)
+	source, err := ids.New(cfg.Config, answers, ids.Live{})
+	require.NoError(t, err)
+	a, err := conn.NewAdmission(cfg.Config.Config)
+	require.NoError(t, err)
+	s, err := New(cfg, source, a)
+	require.NoError(t, err)
+	return s
+}
+
+// silent is a connection from which nothing is read, and a listener with it alone.
+type silent struct {
+	net.Conn
+	net.Listener
+}
+
+func (s *silent) Accept() (net.Conn, error)     { return s, nil }
+func (*silent) Addr() net.Addr                  { return &net.TCPAddr{} }
+func (*silent) Close() error                    { return nil }
+func (*silent) Read([]byte) (int, error)        { return 0, io.EOF }
+func (*silent) SetReadDeadline(time.Time) error { return nil }
+func (*silent) LocalAddr() net.Addr             { return &net.TCPAddr{} }
+func (*silent) RemoteAddr() net.Addr            { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)} }
+
+// acceptedView returns a connection that is under way.
+func accepted(t *testing.T) *conn.Conn {
+	t.Helper()
+	a, err := conn.NewAdmission(conn.Config{Base: context.Background(), Registry: prometheus.NewRegistry(), MaxConns: 10, IdleTimeout: time.Hour, ReadTimeout: time.Hour, WriteTimeout: time.Hour})
+	require.NoError(t, err)
+	l := a.Listen(&silent{}, conn.Public, conn.Serving{State: ids.NewClient})
+	t.Cleanup(l.End)
+	c, err := l.Accept()
+	require.NoError(t, err)
+	_, _ = c.Read(make([]byte, 1))
+	return conn.Of(c)
+}
+
+func newRequest(c net.Conn, target string) *fasthttp.RequestCtx {
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Init2(c, nil, false)
+	ctx.Request.Header.SetRequestURI(target)
+	return ctx
+}
+
+// get returns the status of the answer to a GET.
+func get(t *testing.T, s *Server, target string) int {
+	t.Helper()
+	ctx := newRequest(accepted(t), target)
+	s.Routes(conn.Public).Handler(ctx)
+	return ctx.Response.StatusCode()
+}
+
+// few is Segments with none in memory, and rows a table without any.
+type few struct{ ids.Segments }
+
+func (few) Used(func(segment.Status) bool)                   {}
+func (few) Page(string, string, int) ([]segment.Status, int) { return nil, 0 }
+
+type rows struct{ segment.Admin }
+
+func (rows) Page(context.Context, string, string, int) ([]segment.Row, error) { return nil, nil }
+
+func TestSharedReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 4
+		s := shared[int]{every: ListShare, cost: cost}
+		var reads atomic.Int64
+		release := make(chan struct{})
+		read := func() (int, error) {
+			n := int(reads.Add(1))
+			<-release
+			return n, fmt.Errorf("error %d", n)
+		}
+		var asking sync.WaitGroup
+		for range 20 {
+			asking.Go(func() {
+				got, err := s.get(read)
+				if got != 1 || err.Error() != "error 1" {
+					t.Errorf("got %d, %v", got, err)
+				}
+			})
+		}
+		time.Sleep(2 * ListShare) // however old it gets: one at a time
+		close(release)
+		asking.Wait()
+		for _, step := range []struct {
+			passes time.Duration
+			want   int
+		}{{2*cost*ListShare - 1, 1}, {1, 2}, {ListShare - 1, 2}, {1, 3}} { // the first took two listShares
+			time.Sleep(step.passes)
+			synctest.Wait()
+			got, err := s.get(read)
+			require.EqualError(t, err, fmt.Sprintf("error %d", got))
+			require.Equal(t, step.want, got)
+		}
+		time.Sleep(ListShare)
+		synctest.Wait()
+		require.Nil(t, s.last, "kept no longer")
+	})
+}
+
+// What a process that was frozen for an hour read then is not shown for hours more, and
+// neither is the turn kept that it had.
+func TestRestAfterAFreezeIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := shared[int]{every: ListShare, cost: listRest}
+		n := 0
+		read := func() (int, error) {
+			n++
+			time.Sleep(time.Hour)
+			return n, nil
+		}
+		for want := range 3 {
+			got, err := s.get(read)
+			require.NoError(t, err)
+			require.Equal(t, want+1, got)
+			time.Sleep(mostRest)
+			synctest.Wait()
+		}
+		turns := fair.NewTurns(1, 1, 1)
+		require.NoError(t, new(Server).inTurn(newRequest(accepted(t), "/db"), turns, func() error { time.Sleep(time.Hour); return nil }))
+		time.Sleep(mostRest)
+		synctest.Wait()
+		require.Zero(t, turns.Busy())
+	})
+}
+
+// Also while a reading is under way that began before the change.
+func TestSharedReadingIsForgotten(t *testing.T) {
+	s := shared[string]{every: ListShare}
+	begun, release := make(chan struct{}), make(chan struct{})
+	old := make(chan string)
+	go func() {
+		got, _ := s.get(func() (string, error) { close(begun); <-release; return "old", nil })
+		old <- got
+	}()
+	<-begun
+	s.forget()
+	fresh := func() string {
+		got, err := s.get(func() (string, error) { return "new", nil })
+		require.NoError(t, err)
+		return got
+	}
+	require.Equal(t, "new", fresh())
+	close(release)
+	require.Equal(t, "old", <-old)
+	require.Equal(t, "new", fresh(), "the older reading does not come back")
+}
+
+func TestSharedReadingThatPanics(t *testing.T) {
+	s := shared[int]{every: ListShare}
+	begun, release := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer func() { _ = recover() }()
+		_, _ = s.get(func() (int, error) { close(begun); <-release; panic("x") })
+	}()
+	<-begun
+	waits := make(chan error)
+	go func() { _, err := s.get(nil); waits <- err }()
+	close(release)
+	require.ErrorIs(t, <-waits, reply.ErrInternal)
+}
+
+// What was read is current for twice as long as until the next reading, which takes as long as the last did
+// and a rest; and is stale as soon as a reading fails.
+func TestWhatIsStale(t *testing.T) {
+	clk := clocktest.New(time.UnixMilli(1_700_000_000_000))
+	s := newViews(t, clk)
+	for name, tc := range map[string]struct{ took, current time.Duration }{
+		"quick": {0, 8 * time.Second},
+		"slow":  {time.Second, 14 * time.Second},
+	} {
+		l := latest[int]{shared: shared[*asRead[int]]{every: 2 * time.Second, cost: listRest}}
+		require.False(t, l.stale(s, l.seen()), "nothing was read")
+		got, err := l.read(s, func() (int, error) { clk.Advance(tc.took); return 7, nil })
+		require.NoError(t, err)
+		require.Equal(t, 7, got.value)
+		clk.Advance(tc.current)
+		require.False(t, l.stale(s, l.seen()), name)
+		clk.Advance(time.Millisecond)
+		require.True(t, l.stale(s, l.seen()), name)
+		l.forget()
+		_, err = l.read(s, func() (int, error) { return 8, nil })
+		require.NoError(t, err)
+		l.forget()
+		_, err = l.read(s, func() (int, error) { return 0, worker.ErrUnreachable })
+		require.ErrorIs(t, err, worker.ErrUnreachable)
+		require.True(t, l.stale(s, l.seen()), name)
+		require.Equal(t, 8, l.seen().value, "as read last")
+	}
+}
+
+func TestTagsThatNeedLookingAtComeFirst(t *testing.T) {
+	var all []segment.Status
+	for i := range 500 {
+		all = append(all, segment.Status{Tag: fmt.Sprintf("t%03d", i), Rate: float64(i % 7)})
+	}
+	all[250].Failing = "locked"
+	v := pickTags(slices.Values(all), "")
+	require.Len(t, v.List, overviewTags)
+	require.Equal(t, 1, v.Failing)
+	require.Equal(t, 400, v.LeftOut)
+	var names []string
+	for _, tag := range v.List[:4] {
+		names = append(names, tag.Tag)
+	}
+	require.Equal(t, []string{"t250", "t006", "t013", "t020"}, names, "failing ones, then busy ones, then by name")
+	for i := 3; i < len(v.List); i++ {
+		require.LessOrEqual(t, compareTags(v.List[i-1], v.List[i]), 0)
+	}
+}
+
+func TestVerdictOnTheClock(t *testing.T) {
+	sample := func(offset time.Duration) clock.Sample { return clock.Sample{Address: "a", Offset: offset} }
+	for _, test := range []struct {
+		name    string
+		checked clock.Millis
+		samples []clock.Sample
+		want    string
+	}{
+		{"never", 0, nil, "unchecked"},
+		{"nobody", 1, nil, "alone"},
+		{"silence", 1, []clock.Sample{{Address: "a", Err: errors.New("refused")}}, "silent"},
+		{"agree", 1, []clock.Sample{sample(time.Second), sample(-time.Second)}, "agree"},
+		{"a minority is off", 1, []clock.Sample{sample(time.Hour), sample(0), sample(0)}, "agree"},
+		{"one of two", 1, []clock.Sample{sample(time.Hour)}, "undecided"},
+		{"a majority is off", 1, []clock.Sample{sample(time.Hour), sample(time.Hour), sample(time.Hour), sample(0)}, "disagree"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := overviewClock(ClockInfo{Checked: test.checked, Samples: test.samples, Threshold: 5 * time.Second, Verdict: clock.Estimate(test.samples, clock.Median)})
+			require.Equal(t, test.want, c.Verdict)
+			require.Equal(t, c.Answered > 0, c.Estimate != nil)
+			require.Len(t, c.Peers, len(test.samples))
+		})
+	}
+}
+
+// No request has a turn while others have them all, and none waits for ever.
+func TestListsAreMadeInTurns(t *testing.T) {
+	s := newViews(t, clock.System())
+	s.SetBackend(&Backend{Backend: ids.Backend{Segments: few{}}, Admin: &segment.Table{Admin: rows{}}})
+	turns := s.lists[conn.Public].own
+	var all fair.Waiter
+	take := func() { require.True(t, turns.Take(&all, fair.Address{}, maxLists, time.Minute, nil)) }
+	take()
+	for _, path := range []string{"/db?tag=o", "/cache?tag=o", "/api/segments?after=a", "/api/segments?limit=5", "/api/workers?limit=5", "/api/overview?tag=o"} {
+		answered := make(chan int, 1)
+		ctx, handle := newRequest(accepted(t), path), s.Routes(conn.Public).Handler
+		go func() { handle(ctx); answered <- ctx.Response.StatusCode() }()
+		require.Never(t, func() bool { return len(answered) > 0 }, 100*time.Millisecond, 10*time.Millisecond, path)
+		turns.Give(maxLists)
+		require.Equal(t, http.StatusOK, <-answered, path)
+		take() // once the turn has rested
+	}
+	for _, path := range []string{"/db", "/cache", "/api/segments", "/api/workers", "/api/overview", "/api/history", "/metrics"} {
+		require.Equal(t, http.StatusOK, get(t, s, path), "%s is the same for all, and has turns of its own", path)
+	}
+	require.Equal(t, http.StatusServiceUnavailable, get(t, s, "/db?tag=o"))
+}
+
+// A turn rests after its use.
+func TestTurnsRest(t *testing.T) {
+	s := newViews(t, clock.System())
+	turns := s.lists[conn.Public].own
+	began := time.Now()
+	for range 3 {
+		require.NoError(t, s.list(newRequest(accepted(t), "/db"), reply.ContentHTML, func() ([]byte, error) {
+			time.Sleep(20 * time.Millisecond)
+			return nil, nil
+		}))
+	}
+	require.GreaterOrEqual(t, time.Since(began), 3*20*time.Millisecond+2*listRest*20*time.Millisecond)
+	require.Eventually(t, func() bool { return turns.Busy() == 0 }, time.Minute, time.Millisecond)
+}
+
+// What is the same for all clients is made once.
+func TestPlainPagesAreMadeOnce(t *testing.T) {
+	var made atomic.Int64
+	s := newViews(t, clock.System())
+	var asking sync.WaitGroup
+	for range 20 {
+		asking.Go(func() {
+			text, err := s.text("/db", time.Hour, func() ([]byte, error) { made.Add(1); return []byte("x"), nil })
+			if err != nil || string(text) != "x" {
+				t.Error(text, err)
+			}
+		})
+	}
+	asking.Wait()
+	require.EqualValues(t, 1, made.Load())
+	text, err := s.text("/cache", time.Hour, func() ([]byte, error) { return []byte("y"), nil })
+	require.NoError(t, err)
+	require.Equal(t, "y", string(text))
+	s.forgetLists()
+	text, err = s.text("/db", time.Hour, func() ([]byte, error) { return []byte("z"), nil })
+	require.NoError(t, err)
+	require.Equal(t, "z", string(text))
+}
+
+// Lists have their own room.
+func TestUnreadListsAreBounded(t *testing.T) {
+	s := newViews(t, clock.System())
+	busy := accepted(t) // under way
+	lists := s.unread[conn.Public]
+	text := []byte(strings.Repeat("x", ids.InlineBytes+1))
+	require.True(t, busy.Hold(lists, busy.Origin(), maxUnreadLists))
+	require.Equal(t, reply.ErrOverloaded.Code, reply.To(s.answer(newRequest(accepted(t), "/db"), reply.ContentText, text)).Code)
+	require.NoError(t, s.answer(newRequest(accepted(t), "/db"), reply.ContentText, text[1:]), "small")
+	require.Equal(t, http.StatusOK, get(t, s, "/metrics"))
+	busy.LetGo(lists)
+	ctx := newRequest(accepted(t), "/db")
+	require.NoError(t, s.answer(ctx, reply.ContentText, text))
+	require.EqualValues(t, len(text), lists.Held())
+	require.Equal(t, string(text), string(ctx.Response.Body()))
+	ctx.Response.Reset()
+	require.Zero(t, lists.Held())
+}
+
+// What a peer says is bounded, and nothing of it is believed that no daemon says.
+func TestPeersAreNotTrusted(t *testing.T) {
+	s := newViews(t, clock.System())
+	long := strings.Repeat("x", 1000)
+	for name, tc := range map[string]struct {
+		answer PeerAnswer
+		status string
+		check  func(Summary) bool
+	}{
+		"a daemon":        {PeerAnswer{Body: []byte(`{"worker_id":3,"node":"n","status":"degraded","message":"m","snowflake":5,"hour":[1,2]}`)}, "degraded", func(s Summary) bool { return *s.WorkerID == 3 && s.Snowflake == 5 && len(s.Hour) == 2 }},
+		"none":            {PeerAnswer{Err: errors.New("no answer")}, "no_answer", func(s Summary) bool { return s.Message == "no answer" && s.Hour != nil }},
+		"no JSON":         {PeerAnswer{Body: []byte(`<html>`)}, "no_answer", nil},
+		"another service": {PeerAnswer{Body: []byte(`{"node":"n"}`)}, "no_answer", func(s Summary) bool { return s.Node == "" }},
+		"unknown status":  {PeerAnswer{Body: []byte(`{"status":"<b>"}`)}, "no_answer", nil},
+		"long texts":      {PeerAnswer{Body: fmt.Appendf(nil, `{"status":"ready","node":%q,"version":%q,"code":%q,"message":%q}`, long, long, long, long)}, "ready", func(s Summary) bool { return len(s.Node)+len(s.Version)+len(s.Code)+len(s.Message) < 4*310 }},
+		"a long hour":     {PeerAnswer{Body: []byte(`{"status":"ready","hour":[` + strings.Repeat("1,", 500) + `2]}`)}, "ready", func(s Summary) bool { return len(s.Hour) == hourPoints && s.Hour[hourPoints-1] == 2 }},
+		"impossible rates": {PeerAnswer{Body: []byte(`{"status":"ready","snowflake":-1,"segment":1e300,"hour":[1e300,-5,3]}`)}, "ready", func(s Summary) bool {
+			return s.Snowflake == 0 && s.Segment == 0 && s.Hour[0]+s.Hour[1] == 0 && s.Hour[2] == 3
+		}},
+		"numbers as texts": {PeerAnswer{Body: []byte(`{"status":"ready","snowflake":"5"}`)}, "no_answer", nil},
+	} {
+		sum := s.summaryOf(tc.answer)
+		require.Equal(t, tc.status, sum.Status, name)
+		require.True(t, tc.check == nil || tc.check(sum), "%s: %+v", name, sum)
+	}
+}
+
+// A summary has a number a minute.
+func TestMinutes(t *testing.T) {
+	var h history
+	var ids float64
+	for i := range historyPoints + 10 {
+		ids += float64(i) * 10 // i IDs a second
+		h.take(time.Duration(i+1)*HistoryInterval, [3]float64{ids, 0, 0})
+		if i == 13 {
+			last, _, hour := h.minutes()
+			require.Equal(t, []float64{4.5, 10.5}, hour, "two whole minutes, and 20 s that are older")
+			require.InDelta(t, 13, last, 0)
+		}
+	}
+	_, _, hour := h.minutes()
+	require.Len(t, hour, hourPoints)
+	require.InDelta(t, 12.5, hour[0], 0)
+	require.InDelta(t, 366.5, hour[hourPoints-1], 0)
+}
+
+func TestProfilesAreBounded(t *testing.T) {
+	ctx := newRequest(nil, "/debug/pprof/profile?debug=1")
+	ctx.SetUserValue("profile", "profile")
+	require.NoError(t, boundProfile(ctx))
+	require.Equal(t, "/debug/pprof/profile?debug=1&seconds=10", string(ctx.RequestURI()), "else it takes 30")
+}
