@@ -74,7 +74,7 @@ func All() []Mutant {
 		{
 			Name: "floor", Guard: "floor-to-ceiling: a generator begins above the ceiling of the life before (cmd/leafd/internal/daemon/life.go)",
 			Seed: 1, Mix: "clock back at the end of a start",
-			Edits: []Edit{{"cmd/leafd/internal/daemon/life.go", "Floor: l.worker.Floor(), Jitter:", "Floor: 0, Jitter:"}},
+			Edits: []Edit{{"cmd/leafd/internal/daemon/life.go", "Floor: l.worker.Floor(), Ahead:", "Floor: 0, Ahead:"}},
 		},
 		{
 			Name: "clock", Guard: "time-only-grows: a clock behind the last ID is refused (snowflake/generator.go)",

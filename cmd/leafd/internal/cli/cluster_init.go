@@ -64,9 +64,9 @@ status ` + clusterFields + `.`,
 				return err
 			}
 		} else if errors.Is(err, worker.ErrNoCluster) {
-			named, err := settings.ParseServers(addresses)
-			if err != nil {
-				return settings.Usagef("--known-address: %w", err)
+			named, bad := settings.ParseServers(addresses)
+			if bad != nil {
+				return settings.Usagef("--known-address: %w", bad)
 			}
 			if known := inspect.KnownCluster(ctx, []string{at.cfg.DataDir, settings.PackageDataDir}, at.client, named); known != nil {
 				return fmt.Errorf("no new cluster at %s: %w", at.cfg.ZooKeeper.Root, known)
