@@ -80,8 +80,8 @@ func newCallers(l Live, before callers) callers {
 // of returns the caller of a token; nil where there is none.
 func (a *callers) of(token []byte) *caller { return a.byDigest[sha256.Sum256(token)] }
 
-// may tells whether c, nil for none, may have IDs of this key, or returns errNoToken or
-// errKeyRefused.
+// may tells whether c, nil for none, may have IDs of this key, or returns reply.ErrNoToken or
+// reply.ErrKeyRefused.
 func (a *callers) may(c *caller, key []byte) error {
 	if !a.on {
 		return nil

@@ -23,7 +23,7 @@ type Decoded struct {
 	Layout     string       `json:"layout"`
 }
 
-// Decode returns what an ID in decimal is made of under layout; errBadID or snowflake.ErrBadID.
+// Decode returns what an ID in decimal is made of under layout; reply.ErrBadID or snowflake.ErrBadID.
 func Decode(text string, layout snowflake.Layout) (Decoded, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || text[0] < '0' { // no ID is printed with a sign
@@ -47,8 +47,8 @@ func Decode(text string, layout snowflake.Layout) (Decoded, error) {
 	return d, nil
 }
 
-// decoded decodes an ID in decimal by the layout that it also returns: errors as Decode, errModeDisabled,
-// errStarting or errDraining.
+// decoded decodes an ID in decimal by the layout that it also returns: errors as Decode, reply.ErrModeDisabled,
+// reply.ErrStarting or reply.ErrDraining.
 func (s *Server) decoded(text string) (Decoded, snowflake.Layout, error) {
 	b := s.backend.Load()
 	if b == nil {

@@ -137,7 +137,7 @@ func names(list []byte, word string) bool {
 	return false
 }
 
-// malformed is the method of a request that is answered with errBadRequest, whatever it asks for.
+// malformed is the method of a request that is answered with reply.ErrBadRequest, whatever it asks for.
 const malformed = "MALFORMED"
 
 // RefuseMalformed answers such a request, and reports whether it was one.

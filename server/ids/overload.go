@@ -150,8 +150,8 @@ func (o *overload) table() *limits.Rates {
 }
 
 // charge counts n IDs against the rate of the client over all keys, or against that of the key where it has
-// one of its own (clients choose keys freely, but none of these), or returns errBadCount
-// where the rate never gives so many at once, or errRateLimited. by is nil without
+// one of its own (clients choose keys freely, but none of these), or returns reply.ErrBadCount
+// where the rate never gives so many at once, or reply.ErrRateLimited. by is nil without
 // tokens.
 func (o *overload) charge(c *client, by *caller, m mode, key []byte, n int, now time.Duration, settings *live) error {
 	limit, own := settings.limitOf(key)
@@ -186,7 +186,7 @@ type turn struct {
 	ids    int64 // snowflake IDs
 }
 
-// enter waits for the turn of a request by a caller, nil for none, for n IDs; it returns errOverloaded where
+// enter waits for the turn of a request by a caller, nil for none, for n IDs; it returns reply.ErrOverloaded where
 // none comes.
 func (s *Server) enter(c *client, by *caller, b *Backend, m mode, key []byte, n int) (turn, error) {
 	o := s.overload

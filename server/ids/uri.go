@@ -42,8 +42,8 @@ var plainByte = func() (t [256]bool) { //nolint:gochecknoglobals // never writte
 }()
 
 // splitKey splits the rest of matchIDs into the decoded key and the raw query. It
-// allocates only for a key with escapes. It returns errNotFound for a path with another
-// segment, and errBadKey for an invalid key.
+// allocates only for a key with escapes. It returns reply.ErrNotFound for a path with another
+// segment, and reply.ErrBadKey for an invalid key.
 func splitKey(rest []byte) (key, query []byte, err error) {
 	i := 0
 	for i < len(rest) && plainByte[rest[i]] {
@@ -77,7 +77,7 @@ func splitUnusual(rest []byte) (key, query []byte, err error) {
 }
 
 // DecodeKey decodes percent-encoding strictly, and checks the result. It returns
-// errBadKey.
+// reply.ErrBadKey.
 func DecodeKey(raw []byte) ([]byte, error) {
 	if len(raw) > 3*segment.MaxTagBytes {
 		return nil, reply.ErrBadKey
@@ -93,7 +93,7 @@ func DecodeKey(raw []byte) ([]byte, error) {
 	return key, nil
 }
 
-// CheckKey returns errBadKey for an invalid key.
+// CheckKey returns reply.ErrBadKey for an invalid key.
 func CheckKey(key []byte) error {
 	if len(key) == 0 || len(key) > segment.MaxTagBytes {
 		return reply.ErrBadKey
@@ -115,7 +115,7 @@ func CheckKey(key []byte) error {
 }
 
 // parseQuery returns n of a raw query, 0 when it has none, and whether it asks for ranges.
-// It returns errBadQuery or errBadCount, and neither for a query without n and as: there, as
+// It returns reply.ErrBadQuery or reply.ErrBadCount, and neither for a query without n and as: there, as
 // in the Java Leaf, no parameter counts.
 func (l *live) parseQuery(m mode, query []byte) (n int, ranges bool, err error) {
 	if len(query) == 0 {

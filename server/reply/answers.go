@@ -80,7 +80,7 @@ func (a *Answers) Fail(ctx *fasthttp.RequestCtx, err error) {
 	a.Respond(ctx, e)
 }
 
-// Now is answerTo for a request that is answered now.
+// Now is To for a request that is answered now.
 func (a *Answers) Now(err error) *Error {
 	e := To(err)
 	if e == ErrSegmentUnavailable && a.draining.Load() {

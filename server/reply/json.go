@@ -34,7 +34,7 @@ func EncodeJSON(v any) ([]byte, error) {
 	return append(body, '\n'), nil
 }
 
-// ReadJSON reads a request's body into v. It returns errBadRequest, also for a field
+// ReadJSON reads a request's body into v. It returns ErrBadRequest, also for a field
 // that v doesn't have.
 func ReadJSON(ctx *fasthttp.RequestCtx, v any) error {
 	dec := json.NewDecoder(strings.NewReader(string(ctx.PostBody())))

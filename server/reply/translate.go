@@ -39,7 +39,7 @@ func conditionTranslations() (all []translation) {
 	return all
 }
 
-// To returns the answer to err; errInternal when translations has none.
+// To returns the answer to err; ErrInternal when translations has none.
 func To(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

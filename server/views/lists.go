@@ -157,7 +157,7 @@ type page struct {
 	limit int
 }
 
-// pageOf reads ?after and ?limit; errBadRequest.
+// pageOf reads ?after and ?limit; reply.ErrBadRequest.
 func pageOf(ctx *fasthttp.RequestCtx) (page, error) {
 	p := page{limit: pageRows}
 	if given := ctx.QueryArgs().PeekMulti("limit"); len(given) > 0 {

@@ -119,7 +119,7 @@ func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
 	}
 }
 
-// ready returns the backend, or errStarting or errDraining while there is none.
+// ready returns the backend, or reply.ErrStarting or reply.ErrDraining while there is none.
 func (s *Server) ready() (*Backend, error) {
 	if b := s.backend.Load(); b != nil {
 		return b, nil
@@ -127,7 +127,7 @@ func (s *Server) ready() (*Backend, error) {
 	return nil, s.NotStarted()
 }
 
-// pathKey returns the decoded {key} of the path; errBadKey.
+// pathKey returns the decoded {key} of the path; reply.ErrBadKey.
 func pathKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 	raw, ok := ctx.UserValue("key").(string)
 	if !ok {
@@ -136,7 +136,7 @@ func pathKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 	return ids.DecodeKey([]byte(raw))
 }
 
-// checkHost returns errHostRefused for a request to a name that is not this daemon's. A page
+// checkHost returns reply.ErrHostRefused for a request to a name that is not this daemon's. A page
 // of another site in a user's browser can point its own name at this daemon's address and then
 // read what the daemon answers, as if it came from where the page did (DNS rebinding);
 // what it can't do is change the Host that the browser sends. It keeps:

@@ -41,7 +41,7 @@ var rooms = []struct {
 
 	{"server/fair", nil},
 	{"server/limits", nil},
-	{"server/resp", []string{"snowflake"}}, // the protocol; server gives it the IDs
+	{"server/resp", []string{"snowflake"}}, // the protocol; server/ids gives it the IDs
 	{"server/condition", []string{"segment", "snowflake", "worker"}},
 	{"server/peerclock", []string{"clock"}},
 	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
