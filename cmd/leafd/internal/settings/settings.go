@@ -128,7 +128,7 @@ type HTTP struct {
 	AllowHost      string        `key:"allow-host" is:"live"` // names beside our own, separated by commas
 	DrainDelay     time.Duration `key:"drain-delay" default:"0s" range:"0s to 10m" is:"live"`
 
-	AdminToken string          // what AdminTokenFile holds, secret; empty: no administration over HTTP
+	AdminToken string       // what AdminTokenFile holds, secret; empty: no administration over HTTP
 	Callers    []ids.Caller // what TokensFile has; none: all get IDs
 }
 
