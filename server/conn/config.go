@@ -44,6 +44,8 @@ const (
 	// Bytes is more than a connection takes while it waits for its client, with what the
 	// kernel has of it: 18 KiB of HTTP, and up to 40 KiB of Redis for one that reads nothing.
 	Bytes = 32 << 10
+	// SecureBytes is that of one with TLS, which waits with 38 KiB.
+	SecureBytes = 48 << 10
 	// plentyOfMemory is what the bounds that are constants fit into.
 	plentyOfMemory = 2 << 30
 )

@@ -36,20 +36,20 @@ func OpenFiles() (uint64, error) {
 	return uint64(limit.Cur), err //nolint:unconvert // its type differs by system
 }
 
-// Connections returns how many connections a daemon takes that may have so many files open, and
-// use so many bytes of memory, 0 where that isn't known: server.DefaultMaxConns, or fewer. It keeps:
+// Connections returns how many connections, of each bytes, a daemon takes that may have so many files open, and
+// use so much memory, 0 where that isn't known: server.DefaultMaxConns, or fewer. It keeps:
 //
 //  1. Connections and what is kept from them are never more than the files: a
 //     crowd of clients doesn't keep the daemon from its record, ZooKeeper or database.
 //  2. Connections take half of the memory at most, and no fewer than leastConnections
 //     are taken.
-func Connections(files, memory uint64) (int, error) {
+func Connections(files, memory, each uint64) (int, error) {
 	if files < LeastFiles {
 		return 0, fmt.Errorf("%d files may be open at once, and leafd needs %d: raise LimitNOFILE of the unit, or ulimit -n", files, LeastFiles)
 	}
 	most := uint64(server.DefaultMaxConns)
 	if memory > 0 {
-		most = min(most, max(leastConnections, memory/2/conn.Bytes))
+		most = min(most, max(leastConnections, memory/2/each))
 	}
 	return int(min(most, files-ReservedFiles)), nil
 }
@@ -60,7 +60,11 @@ func (d *daemon) connections(memory uint64) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the limit of open files: %w", err)
 	}
-	n, err := Connections(files, memory)
+	each := uint64(conn.Bytes)
+	if d.certificates != nil {
+		each = conn.SecureBytes
+	}
+	n, err := Connections(files, memory, each)
 	if err != nil {
 		return 0, settings.AsUsage(err)
 	}

@@ -13,21 +13,22 @@ import (
 
 func TestConnections(t *testing.T) {
 	for _, test := range []struct {
-		files, memory uint64
-		want          int
+		files, memory, each uint64
+		want                int
 	}{
-		{math.MaxUint64, 0, 65_536},
-		{math.MaxUint64, 4 << 30, 65_536},
-		{math.MaxUint64, 512 << 20, 8192},
-		{math.MaxUint64, 1 << 20, leastConnections},
-		{1024, 512 << 20, 1024 - ReservedFiles},
+		{math.MaxUint64, 0, conn.Bytes, 65_536},
+		{math.MaxUint64, 4 << 30, conn.Bytes, 65_536},
+		{math.MaxUint64, 512 << 20, conn.SecureBytes, 5461},
+		{math.MaxUint64, 512 << 20, conn.Bytes, 8192},
+		{math.MaxUint64, 1 << 20, conn.Bytes, leastConnections},
+		{1024, 512 << 20, conn.Bytes, 1024 - ReservedFiles},
 	} {
-		n, err := Connections(test.files, test.memory)
+		n, err := Connections(test.files, test.memory, test.each)
 		require.NoError(t, err)
 		require.Equal(t, test.want, n)
-		require.True(t, test.memory == 0 || n == leastConnections || uint64(n)*conn.Bytes <= test.memory/2)
+		require.True(t, test.memory == 0 || n == leastConnections || uint64(n)*test.each <= test.memory/2)
 	}
-	_, err := Connections(LeastFiles-1, 0)
+	_, err := Connections(LeastFiles-1, 0, conn.Bytes)
 	require.Error(t, err)
 }
 

@@ -54,7 +54,7 @@ func (p *Patient) openFiles(_ context.Context, r *report) {
 func judgeFiles(r *report, files uint64) {
 	const check = "open-files"
 	do := fmt.Sprintf("LimitNOFILE=%d in the unit, or ulimit -n", server.DefaultMaxConns+daemon.ReservedFiles)
-	switch n, err := daemon.Connections(files, 0); {
+	switch n, err := daemon.Connections(files, 0, 1); {
 	case err != nil:
 		r.Fail(check, err, do)
 	case n < server.DefaultMaxConns:
