@@ -2,7 +2,7 @@ import type { SecureContextOptions } from 'node:tls';
 
 /** All times are in milliseconds. */
 export interface Config {
-  /** The daemons, such as http://10.0.0.5:8080. */
+  /** The daemons, such as http://10.0.0.5:8080. Each address of a name is one. */
   addresses: string[];
   /** How long the IDs held of a segment last at the rate of use; of snowflake IDs a second at most. 10,000. */
   ahead?: number;

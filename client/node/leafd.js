@@ -8,13 +8,17 @@
 //  5. A snowflake ID is handed out at most maxAge after the request for it was sent.
 //  6. A failure reaches a caller only where waiting can't help, such as an unknown tag, or once its time is over.
 //  7. Each fetch begins at the source's home, a daemon drawn at random in each process. A daemon without an answer
-//     is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After.
+//     is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After. Each address of a name is
+//     a daemon.
+import dns from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const leftOut = 1000; // ms
 const snowflakeAhead = 1000; // ms, since their times grow old
+const lookupEvery = 5000; // ms
+const lookupPatience = 100; // ms that a request waits for it
 const longestWindow = 10_000; // ms over which the rate of use is measured, at most
 const firstBatch = 64; // IDs
 const recent = 1024; // responses
@@ -34,7 +38,7 @@ export class LeafdError extends Error {
 }
 
 class Source {
-  #client; #path; #time; #maxAge; #window; #order;
+  #client; #path; #time; #maxAge; #window; #ranks = new Map(); // of daemons: the first is home
   #held = []; #count = 0; // ranges, each with the time at which it was asked for; IDs in them
   #waiting = []; #running = false; #rest = 0; // calls; fetches; doesn't before
   #low = 0; #rate; #taken = 0; #seen = now(); // so few left have more fetched; of use, IDs a ms; handed out since then
@@ -42,7 +46,6 @@ class Source {
 
   constructor(client, path, time, maxAge) {
     [this.#client, this.#path, this.#time, this.#maxAge, this.#window] = [client, path, time, maxAge, Math.min(time, longestWindow)];
-    this.#order = client.addresses.map((address) => [Math.random(), address]).sort(([a], [b]) => a - b).map(([, address]) => address);
     this.#rate = firstBatch / 2 / time;
     this.#limit = client.maxAhead;
   }
@@ -153,21 +156,24 @@ class Source {
 
   // #fetch asks the daemons for n IDs. It throws the last failure, a final one where no daemon did better.
   async #fetch(n) {
-    const [client, time] = [this.#client, now()];
-    const out = (address) => Number((client.leftOut.get(address) ?? 0) > time);
+    const client = this.#client;
+    const daemons = await client.daemons();
+    const time = now();
+    for (const { name } of daemons) if (!this.#ranks.has(name)) this.#ranks.set(name, Math.random());
+    const rank = ({ name }) => Number((client.leftOut.get(name) ?? 0) > time) + this.#ranks.get(name);
     let failed;
-    for (const address of this.#order.toSorted((a, b) => out(a) - out(b))) {
-      if ((this.#refused.get(address) ?? 0) > now()) continue;
+    for (const daemon of daemons.sort((a, b) => rank(a) - rank(b))) {
+      if ((this.#refused.get(daemon.name) ?? 0) > now()) continue;
       try {
-        const ranges = await client.ask(address, this.#path, n, this.#firsts);
+        const ranges = await client.ask(daemon, this.#path, n, this.#firsts);
         this.#firsts = [...this.#firsts.slice(1 - recent), ranges[0].first];
         return ranges;
       } catch (e) {
         if (e.code === 'bad_count' && n > 1) throw e;
         client.failed(e);
         if (!failed || !e.final) failed = e;
-        if (e.status === 0) client.leftOut.set(address, now() + leftOut);
-        else if (!e.final) this.#refused.set(address, now() + Math.max(e.retryAfter, 100));
+        if (e.status === 0) client.leftOut.set(daemon.name, now() + leftOut);
+        else if (!e.final) this.#refused.set(daemon.name, now() + Math.max(e.retryAfter, 100));
       }
     }
     throw failed ?? this.#failure ?? new LeafdError('unreachable', 'each daemon is left out');
@@ -177,6 +183,8 @@ class Source {
 export class Client {
   leftOut = new Map(); // daemons, until when they are asked last
   #headers;
+  #daemons = new Map(); // by address of the configuration
+  #lookedUp = -Infinity; #lookup;
 
   constructor({ addresses, ahead = 10_000, maxAhead = 20_000, maxAge = 10_000, timeout = 5000, requestTimeout = 1000, token, tls, failed = () => {} }) {
     Object.assign(this, { addresses, ahead, maxAhead, maxAge, timeout, requestTimeout, tls, failed });
@@ -184,8 +192,10 @@ export class Client {
       throw new RangeError('leafd: want addresses, times above 0, maxAhead from 2, and maxAge from requestTimeout');
     }
     for (const address of addresses) {
-      const { protocol, search, hash, username } = new URL(address);
+      const url = new URL(address);
+      const { protocol, hostname, search, hash, username } = url;
       if (!/^https?:$/.test(protocol) || search || hash || username) throw new TypeError(`leafd: address ${address}: want a URL such as http://10.0.0.5:8080`);
+      this.#daemons.set(address, [{ name: address, url, host: hostname.replace(/[[\]]/g, '') }]);
     }
     this.#headers = { Accept: 'application/json', 'Cache-Control': 'no-store', ...(token && { Authorization: `Bearer ${token}` }) };
   }
@@ -198,8 +208,24 @@ export class Client {
     return new Source(this, `/api/segment/get/${encodeURIComponent(tag)}`, this.ahead, Infinity);
   }
 
-  async ask(address, path, n, firsts) {
-    const { status, headers, body } = await this.#post(address, `${path}?as=ranges&n=${n}`).catch((cause) => {
+  // daemons resolves to the daemons: each address of a name, looked up again now and then; until it is, the name itself.
+  async daemons() {
+    if (now() - this.#lookedUp >= lookupEvery) {
+      this.#lookedUp = now();
+      this.#lookup = Promise.all([...this.#daemons].map(async ([address, [{ url }]]) => {
+        const name = url.hostname.replace(/[[\]]/g, '');
+        const hosts = new Set((await dns.lookup(name, { all: true }).catch(() => [])).map((found) => found.address));
+        const daemons = Array.from(hosts, (host) => ({ name: host === name ? address : `${address} (${host})`, url, host }));
+        if (daemons.length > 0) this.#daemons.set(address, daemons); // else those from before stay
+      }));
+    }
+    await Promise.race([this.#lookup, sleep(lookupPatience, undefined, { ref: false })]);
+    return [...this.#daemons.values()].flat();
+  }
+
+  async ask(daemon, path, n, firsts) {
+    const address = daemon.name;
+    const { status, headers, body } = await this.#post(daemon, `${path}?as=ranges&n=${n}`).catch((cause) => {
       throw new LeafdError(cause.name === 'AbortError' ? 'timeout' : 'unreachable', cause.message, { address, cause });
     });
     let reply, ranges;
@@ -222,12 +248,13 @@ export class Client {
     return ranges;
   }
 
-  // #post follows no redirect, and keeps no connection, which a daemon may have closed.
-  #post(address, path) {
+  // #post follows no redirect, and keeps no connection, which a daemon may have closed. TLS checks the name in Host.
+  #post({ url, host }, path) {
     return new Promise((resolve, reject) => {
-      const url = new URL(address.replace(/\/+$/, '') + path);
-      const options = { ...this.tls, method: 'POST', headers: this.#headers, agent: false, signal: AbortSignal.timeout(this.requestTimeout) };
-      const request = (url.protocol === 'https:' ? https : http).request(url, options, (response) => {
+      const headers = { ...this.#headers, Host: url.host };
+      const target = { host, port: url.port, path: url.pathname.replace(/\/+$/, '') + path };
+      const options = { ...this.tls, ...target, method: 'POST', headers, agent: false, signal: AbortSignal.timeout(this.requestTimeout) };
+      const request = (url.protocol === 'https:' ? https : http).request(options, (response) => {
         const parts = [];
         let size = 0;
         response.on('error', reject).on('data', (part) => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import dns from 'node:dns/promises';
 import { createServer as createHTTP } from 'node:http';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
@@ -18,6 +19,13 @@ const code = (expected, cause) => (e) => {
   assert.deepEqual([e.code, e.cause?.code], [expected, cause], e);
   return true;
 };
+
+// resolve has leafd-pods resolve to the addresses, or not.
+const resolve = (t, ...addresses) => t.mock.method(dns, 'lookup', async (name) => {
+  assert.equal(name, 'leafd-pods');
+  if (addresses.length === 0) throw new Error('no such name');
+  return addresses.map((address) => ({ address, family: 4 }));
+});
 
 async function listen(t, server) {
   while (!server.listening) { // below the ports of outgoing connections, so that a daemon that starts later gets it
@@ -93,6 +101,38 @@ test('a daemon that hangs is left out for a second', async (t) => {
   while (asked === 1) await client.snowflake('order').next();
 });
 
+test('each address of a name is a daemon: a call meets one that is frozen once', async (t) => {
+  const first = await daemon(t);
+  const { port } = new URL(first.url);
+  const daemons = [first, new Daemon(t, `127.0.0.2:${port}`, 1, []), new Daemon(t, `127.0.0.3:${port}`, 2, [])];
+  await Promise.all(daemons.map((d) => d.start()));
+  resolve(t, '127.0.0.1', '127.0.0.2', '127.0.0.3');
+  const failures = [];
+  const client = new Client({ addresses: [`http://leafd-pods:${port}`], maxAhead: 2, failed: (e) => failures.push(e) });
+  const sources = Array.from({ length: 40 }, () => client.snowflake('order'));
+  const homes = [];
+  for (const s of sources) homes.push(worker((await s.nextN(2))[1]));
+  assert.deepEqual(new Set(homes), new Set([0, 1, 2]));
+  await first.kill('SIGSTOP');
+  while (failures.length < 3) for (const s of sources) await s.nextN(2, 1.9 * client.requestTimeout);
+  assert.deepEqual([failures[0].code, failures[0].address], ['timeout', `http://leafd-pods:${port} (127.0.0.1)`]);
+});
+
+test('addresses come and go', async (t) => {
+  let time = 0;
+  t.mock.method(performance, 'now', () => time);
+  const client = new Client({ addresses: ['http://leafd-pods', 'http://leafd-pods:81'] });
+  const hosts = async () => (await client.daemons()).map((d) => d.host).join();
+  for (const [addresses, found] of [[['a', 'b'], 'a,b,a,b'], [['b', 'c'], 'b,c,b,c'], [[], 'b,c,b,c']]) {
+    resolve(t, ...addresses);
+    assert.equal(await hosts(), found);
+    time += 5000;
+  }
+  await hosts();
+  resolve(t, 'd');
+  assert.equal(await hosts(), 'b,c,b,c'); // looked up again after a while
+});
+
 test('homes at random, and again once they are back', async (t) => {
   const daemons = await Promise.all([0, 1].map(async (i) => (await daemon(t, i)).start()));
   const client = new Client({ addresses: daemons.map((d) => d.url), requestTimeout: 5000, timeout: 10_000, maxAhead: 2 });
@@ -135,13 +175,16 @@ test('codes', async (t) => {
 });
 
 test('what is no whole response of leafd is not used', async (t) => {
-  const [responses, failures] = [[], []];
+  const [responses, failures, hosts] = [[], [], new Set()];
   const server = createHTTP(async (request, response) => {
+    hosts.add(request.headers.host);
     while (responses.length === 0) await sleep(1);
     const [body, headers] = responses.shift();
     response.writeHead(200, headers).end(body);
   });
-  const orders = new Client({ addresses: [`http://${await listen(t, server)}`], maxAhead: 2, failed: (e) => failures.push(e.code) }).segment('order');
+  const address = (await listen(t, server)).replace('127.0.0.1', 'leafd-pods');
+  resolve(t, '127.0.0.1');
+  const orders = new Client({ addresses: [`http://${address}`], maxAhead: 2, failed: (e) => failures.push(e.code) }).segment('order');
   const ranges = (...pairs) => JSON.stringify({ ranges: pairs.map(([first, last]) => ({ first: `${first}`, last: `${last}` })) });
   for (const [i, wrong] of [
     [''], ['1-2\n'], ['['.repeat(100_000)], ['null'], [ranges()], [ranges([1, 1])], [ranges([1, 3])], [ranges([2, 1])], [ranges([3, 3], [1, 1])], [ranges([3, 3], [3, 3])],
@@ -152,6 +195,7 @@ test('what is no whole response of leafd is not used', async (t) => {
     assert.deepEqual(failures.splice(0), ['bad_response'], wrong[0]);
   }
   responses.push(['']); // for the request that fetches ahead
+  assert.deepEqual(hosts, new Set([address]));
 });
 
 test('the IDs ahead last for a time at the rate of use, and are young', async (t) => {
@@ -198,10 +242,11 @@ test('TLS and tokens', async (t) => {
   t.after(() => rmSync(dir, { recursive: true }));
   const [certFile, keyFile, tokens] = ['cert.pem', 'key.pem', 'tokens.yaml'].map((name) => join(dir, name));
   execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1', '-subj', '/CN=leafd',
-    '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' });
+    '-addext', 'subjectAltName=DNS:leafd-pods', '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' });
   const [cert, key, token] = [readFileSync(certFile), readFileSync(keyFile), 'a-token-of-the-shop'];
   writeFileSync(tokens, `- name: shop\n  sha256: ${createHash('sha256').update(token).digest('hex')}\n  ids: order\n`);
-  const addresses = [(await (await daemon(t, 0, '--tls-cert', certFile, '--tls-key', keyFile, '--tls-client-ca', certFile, '--tokens-file', tokens)).start()).url];
+  const addresses = [(await (await daemon(t, 0, '--tls-cert', certFile, '--tls-key', keyFile, '--tls-client-ca', certFile, '--tokens-file', tokens)).start()).url.replace('127.0.0.1', 'leafd-pods')];
+  resolve(t, '127.0.0.1');
   for (const tls of [undefined, { ca: cert }]) {
     await assert.rejects(new Client({ addresses, tls }).snowflake('order').next(300), code('timeout', 'unreachable'));
   }

@@ -27,20 +27,36 @@ WORKER = 1023 << 12
 logging.getLogger("leafd").addHandler(logging.NullHandler())
 
 
-def free_address():
+def free_port():
     while True:  # below the ports of outgoing connections, so that a daemon that is started again gets it again
         with socket.socket() as s:
             try:
-                s.bind(("127.0.0.1", random.randrange(11000, 32000)))
-                return "%s:%d" % s.getsockname()
+                s.bind(("", random.randrange(11000, 32000)))
+                return s.getsockname()[1]
             except OSError:
                 pass
 
 
+def resolve(test, *addresses):
+    """Has leafd-pods resolve to the addresses, or not, and returns the function that does."""
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host, *args, **options):
+        if host != "leafd-pods":
+            return real(host, *args, **options)
+        if not addresses:
+            raise socket.gaierror
+        return [found for a in addresses for found in real(a, *args, **options)]
+
+    patched = mock.patch.object(socket, "getaddrinfo", getaddrinfo)
+    test.addCleanup(patched.stop)
+    return patched.start()
+
+
 class Daemon:
-    def __init__(self, test, worker=0, *flags):
+    def __init__(self, test, worker=0, *flags, address=None):
         self.dir = tempfile.TemporaryDirectory(prefix="leafd-")
-        self.address = free_address()
+        self.address = address or f"127.0.0.1:{free_port()}"
         self.command = [os.environ["LEAFD"], "serve", "--listen", self.address, "--data-dir", self.dir.name + "/data", "--worker-id", str(worker), *flags]
         self.url = f"http{'s' if '--tls-cert' in flags else ''}://{self.address}"
         test.addCleanup(self.dir.cleanup)
@@ -166,10 +182,11 @@ class Failures(unittest.TestCase):
         """A daemon that hangs is asked once, and left out for a second."""
         hangs = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(hangs.close)
-        client = leafd.Client("http://%s:%d" % hangs.getsockname(), Daemon(self).start().url, request_timeout=0.1, max_ahead=2)
+        url = "http://%s:%d" % hangs.getsockname()
+        client = leafd.Client(url, Daemon(self).start().url, request_timeout=0.1, max_ahead=2)
         orders = client.snowflake("order")
         with mock.patch.object(leafd, "_LEFT_OUT", 3600), self.assertLogs("leafd") as logs:
-            orders._held.order = client.addresses  # home first
+            orders._held.ranks[url, "127.0.0.1"] = -1  # its home
             for _ in range(100):
                 orders.next()
             self.assertEqual(len(logs.output), 1, logs.output)
@@ -231,10 +248,11 @@ class Failures(unittest.TestCase):
 
     def test_responses(self):
         """What isn't a whole response of leafd's is not used."""
-        responses = queue.Queue()
+        responses, hosts = queue.Queue(), set()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
+                hosts.add(self.headers["Host"])
                 body, *headers = responses.get()
                 self.send_response(200)
                 for header in headers:
@@ -249,7 +267,8 @@ class Failures(unittest.TestCase):
         threading.Thread(target=server.serve_forever).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        orders = leafd.Client("http://%s:%d" % server.server_address, max_ahead=2).segment("order")
+        resolve(self, "127.0.0.1")
+        orders = leafd.Client(f"http://leafd-pods:{server.server_port}", max_ahead=2).segment("order")
         pair = b'{"ranges":[{"first":"%d","last":"%d"},{"first":"%d","last":"%d"}]}'
         for i, (wrong, *headers) in enumerate([
             (b"",), (b"1-2\n",), (b"[" * 100_000,), (b"null",), (b'{"ranges":[]}',), (b'{"ranges":[{"first":"1","last":"1"}]}',),
@@ -263,6 +282,34 @@ class Failures(unittest.TestCase):
                 self.assertEqual(len(logs.output), 1)
                 self.assertIn("bad_response", logs.output[0])
         responses.put((b"",))  # for the request that fetches ahead
+        self.assertEqual(hosts, {f"leafd-pods:{server.server_port}"})
+
+
+class Names(unittest.TestCase):
+    def test_frozen(self):
+        """Each address of a name is a daemon: a call meets one that is frozen once, and then asks another."""
+        port, addresses = free_port(), [f"127.0.0.{i}" for i in range(1, 4)]
+        daemons = [Daemon(self, i, address=f"{a}:{port}").start() for i, a in enumerate(addresses)]
+        resolve(self, *addresses)
+        client = leafd.Client(f"http://leafd-pods:{port}", max_ahead=2)
+        sources = [client.snowflake("order") for _ in range(40)]
+        self.assertEqual({(s.next_n(2)[1] & WORKER) >> 12 for s in sources}, {0, 1, 2})
+        daemons[0].kill(signal.SIGSTOP)
+        with self.assertLogs("leafd") as logs:
+            while len(logs.output) < 3:
+                for s in sources:
+                    s.next_n(2, 1.9 * client.request_timeout)
+        self.assertIn(f"http://leafd-pods:{port} (127.0.0.1) timeout", logs.output[0])
+
+    def test_come_and_go(self):
+        url = "http://leafd-pods:8080"
+        names = leafd.Client(url, "http://10.0.0.9").names
+        with mock.patch.multiple("leafd._names", _EVERY=0, _PATIENCE=60):
+            for addresses, found in [("10.0.0.1", "10.0.0.2"), None], [("10.0.0.2", "10.0.0.3"), None], [(), ("10.0.0.2", "10.0.0.3")]:
+                resolve(self, *addresses)
+                self.assertEqual(names.daemons(), {("http://10.0.0.9", "10.0.0.9"), *((url, a) for a in found or addresses)})
+        resolve(self, "10.0.0.4")
+        self.assertNotIn((url, "10.0.0.4"), names.daemons())  # looked up again after a while
 
 
 class Ahead(unittest.TestCase):
@@ -327,10 +374,11 @@ class Security(unittest.TestCase):
         self.addCleanup(dir.cleanup)
         cert, key, tokens = (os.path.join(dir.name, name) for name in ("cert.pem", "key.pem", "tokens.yaml"))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=leafd",
-                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)  # fmt: skip
+                        "-addext", "subjectAltName=DNS:leafd-pods", "-keyout", key, "-out", cert], check=True, capture_output=True)  # fmt: skip
         with open(tokens, "w") as f:
             f.write(f"- name: shop\n  sha256: {hashlib.sha256(b'a-token-of-the-shop').hexdigest()}\n  ids: order\n")
-        url = Daemon(self, 0, "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert, "--tokens-file", tokens).start().url
+        url = Daemon(self, 0, "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert, "--tokens-file", tokens).start().url.replace("127.0.0.1", "leafd-pods")
+        resolve(self, "127.0.0.1")
         context = ssl.create_default_context(cafile=cert)
         for tls, token, code in [(None, "", "unreachable"), (context, "", "unreachable")]:
             with self.subTest(code), self.assertRaises(leafd.Error) as raised:

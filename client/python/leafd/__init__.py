@@ -15,7 +15,8 @@ It keeps:
  6. A snowflake ID is handed out at most max_age after the request for it was sent.
  7. A failure reaches a caller only where waiting can't help, such as an unknown tag, or once its time is over.
  8. Each fetch begins at the source's home, a daemon drawn at random in each process. A daemon without an answer
-    is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After.
+    is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After. Each address of a
+    name is a daemon.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ import math
 import operator
 import os
 import random
+import socket
 import ssl
 import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
 from concurrent import futures
+
+from ._names import Daemon, Names
 
 __all__ = ["Client", "Error", "Source"]
 __version__ = "1.0.0.dev0"
@@ -82,15 +86,15 @@ class Error(Exception):
 class _Held:
     """What one process holds of a source; lock protects it, but for what the one thread that fetches has."""
 
-    def __init__(self, source: Source, addresses: list[str]) -> None:
+    def __init__(self, source: Source) -> None:
         self.process, self.source, self.lock = _this_process(), source, threading.Lock()
         self.ranges: collections.deque[tuple[float, Iterator[int]]] = collections.deque()  # when they were asked for, and what is left
         self.count = self.taken = 0  # IDs held; handed out since seen
         self.waiting: collections.deque[tuple[int, _Call]] = collections.deque()
         self.running, self.rest, self.low = False, -math.inf, 0.0  # the thread; none until then; so few left have it run
         self.rate, self.seen = _FIRST / 2 / source.seconds, time.monotonic()  # of use, IDs a second
-        self.order = random.SystemRandom().sample(addresses, len(addresses))  # home first
-        self.refused: dict[str, float] = {}  # not to be asked until then
+        self.ranks: dict[Daemon, float] = collections.defaultdict(random.SystemRandom().random)  # the first is home
+        self.refused: dict[Daemon, float] = {}  # not to be asked until then
         self.firsts: collections.deque[int] = collections.deque(maxlen=1024)  # of the last responses
         self.limit, self.failure = source.client.max_ahead, Error("unreachable", "each daemon is left out")
 
@@ -162,20 +166,20 @@ class _Held:
     def fetch(self, n: int) -> list[range]:
         """Asks the daemons for n IDs. It raises the last failure, a final one where no daemon did better."""
         failed, client, now = None, self.source.client, time.monotonic()
-        for address in sorted(self.order, key=lambda a: client.left_out.get(a, 0) > now):
-            if self.refused.get(address, 0) > time.monotonic():
+        for daemon in sorted(client.names.daemons(), key=lambda d: (client.left_out.get(d, 0) > now, self.ranks[d])):
+            if self.refused.get(daemon, 0) > time.monotonic():
                 continue
             try:
-                return client._ask(address, self.source.path, n, self.firsts)
+                return client._ask(daemon, self.source.path, n, self.firsts)
             except Error as e:
                 if e.code == "bad_count" and n > 1:
                     raise
                 logging.getLogger("leafd").warning("%s", e)
                 failed = failed if failed and e.final else e
                 if not e.status:
-                    client.left_out[address] = time.monotonic() + _LEFT_OUT
+                    client.left_out[daemon] = time.monotonic() + _LEFT_OUT
                 elif not e.final:
-                    self.refused[address] = time.monotonic() + max(e.retry_after, 0.1)
+                    self.refused[daemon] = time.monotonic() + max(e.retry_after, 0.1)
         raise (failed or self.failure).with_traceback(None)
 
 
@@ -189,7 +193,7 @@ class Source:
 
     def drop(self) -> None:
         """Drops the IDs fetched ahead: to call in each process that is restored from a snapshot."""
-        self._held = _Held(self, self.client.addresses)
+        self._held = _Held(self)
 
     def ahead(self) -> int:
         """Returns how many IDs this process holds."""
@@ -249,13 +253,10 @@ class Client:
 
     def __init__(self, *addresses: str, ahead: float = 10.0, max_ahead: int = 20_000, max_age: float = 10.0, timeout: float = 5.0,
                  request_timeout: float = 1.0, token: str = "", tls: ssl.SSLContext | None = None) -> None:
-        self.addresses, self.ahead, self.max_ahead, self.max_age = list(addresses), ahead, max_ahead, max_age
-        self.timeout, self.request_timeout, self.tls, self.left_out = timeout, request_timeout, tls, dict[str, float]()
+        self.ahead, self.max_ahead, self.max_age, self.names = ahead, max_ahead, max_age, Names(addresses)
+        self.timeout, self.request_timeout, self.tls, self.left_out = timeout, request_timeout, tls, dict[Daemon, float]()
         if not addresses or min(ahead, timeout, request_timeout) <= 0 or max_ahead < 2 or max_age < request_timeout:
             raise ValueError("leafd: want addresses, times above 0, max_ahead from 2, and max_age from request_timeout")
-        for url in map(urllib.parse.urlsplit, addresses):
-            if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username or url.port == 0:
-                raise ValueError(f"leafd: address {url.geturl()!r}: want a URL such as http://10.0.0.5:8080")
         self.headers = {"Accept": "application/json", "Cache-Control": "no-store", "Connection": "close"}
         self.headers |= {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -267,13 +268,14 @@ class Client:
         """Returns a source of the IDs of tag. Keep it: it holds the IDs fetched ahead."""
         return Source(self, "/api/segment/get/" + urllib.parse.quote(tag, safe=""), self.ahead, math.inf)
 
-    def _ask(self, address: str, path: str, n: int, firsts: collections.deque[int]) -> list[range]:
-        until, url = time.monotonic() + self.request_timeout, urllib.parse.urlsplit(address)
-        conn = http.client.HTTPConnection(url.netloc, timeout=self.request_timeout)
-        if url.scheme == "https":
-            conn = http.client.HTTPSConnection(url.netloc, timeout=self.request_timeout, context=self.tls)
+    def _ask(self, daemon: Daemon, path: str, n: int, firsts: collections.deque[int]) -> list[range]:
+        until, url = time.monotonic() + self.request_timeout, urllib.parse.urlsplit(daemon[0])
+        address = daemon[0] if daemon[1] == url.hostname else f"{daemon[0]} ({daemon[1]})"
+        conn = http.client.HTTPConnection(url.netloc)  # Host and the name that TLS checks are the URL's
         try:
-            conn.connect()
+            conn.sock = socket.create_connection((daemon[1], url.port or (443 if url.scheme == "https" else 80)), self.request_timeout)
+            if url.scheme == "https":
+                conn.sock = (self.tls or ssl.create_default_context()).wrap_socket(conn.sock, server_hostname=url.hostname)
             conn.sock.settimeout(max(until - time.monotonic(), 0.001))
             conn.request("POST", f"{url.path.rstrip('/')}{path}?as=ranges&n={n}", headers=self.headers)
             response = conn.getresponse()
