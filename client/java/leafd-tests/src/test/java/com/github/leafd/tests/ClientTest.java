@@ -10,6 +10,7 @@ import com.github.leafd.client.IdSource;
 import com.github.leafd.client.LeafdClient;
 import com.github.leafd.client.LeafdException;
 import com.github.leafd.client.LeafdListener;
+import com.github.leafd.client.Shards;
 import com.sun.net.httpserver.HttpsConfigurator;
 import com.sun.net.httpserver.HttpsServer;
 import java.io.File;
@@ -46,6 +47,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The rules of {@link LeafdClient}, by their numbers, on daemons that misbehave. */
@@ -485,5 +487,20 @@ class ClientTest {
     @ValueSource(strings = {"10.0.0.5:8080", "ftp://h", "http://u:p@h", "http://h?x", "http://", "http://h#f"})
     void badUrlsAreRefused(String url) {
         assertThrows(IllegalArgumentException.class, () -> LeafdClient.builder(url));
+    }
+
+    @Test
+    void idsWithAShardKeepTheRest() throws Exception {
+        long id = 2124080377352974378L;
+        long shard = Shards.withShard(id, 31, 5, 5, 12);
+        Process decode = new ProcessBuilder(System.getProperty("leafd"), "id", "decode", "--layout=41+5+5+12", "" + id, "" + shard).start();
+        List<String> lines = new String(decode.getInputStream().readAllBytes(), StandardCharsets.UTF_8).lines().map(l -> l.replaceAll(" +", " ").trim()).toList();
+        assertEquals(List.of("ID TIME WORKER SEQUENCE DATACENTER", id + " 2026-11-21T10:00:00.123Z 7 42 0", shard + " 2026-11-21T10:00:00.123Z 7 42 31"), lines);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0, 32, 5, 5, 12", "0, -1, 5, 5, 12", "-1, 0, 5, 5, 12", "131072, 1, 5, 5, 12", "0, 0, 0, 10, 12", "0, 0, 31, 20, 12", "0, 0, 1, 2147483647, 1"})
+    void wrongShardsAreRefused(long id, long shard, int datacenter, int worker, int sequence) {
+        assertThrows(IllegalArgumentException.class, () -> Shards.withShard(id, shard, datacenter, worker, sequence));
     }
 }
