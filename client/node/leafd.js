@@ -8,8 +8,8 @@
 //  5. A snowflake ID is handed out at most maxAge after the request for it was sent.
 //  6. A failure reaches a caller only where waiting can't help, such as an unknown tag, or once its time is over.
 //  7. Each fetch begins at the source's home, a daemon drawn at random in each process. A daemon without an answer
-//     is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After. Each address of a name is
-//     a daemon.
+//     is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After, unless it's the only
+//     one, behind which others may be, and no 429. Each address of a name is a daemon.
 import dns from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
@@ -173,7 +173,7 @@ class Source {
         client.failed(e);
         if (!failed || !e.final) failed = e;
         if (e.status === 0) client.leftOut.set(daemon.name, now() + leftOut);
-        else if (!e.final) this.#refused.set(daemon.name, now() + Math.max(e.retryAfter, 100));
+        else if (!e.final) this.#refused.set(daemon.name, now() + Math.max(daemons.length > 1 || e.status === 429 ? e.retryAfter : 0, 100));
       }
     }
     throw failed ?? this.#failure ?? new LeafdError('unreachable', 'each daemon is left out');

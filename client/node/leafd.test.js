@@ -180,7 +180,7 @@ test('what is no whole response of leafd is not used', async (t) => {
     hosts.add(request.headers.host);
     while (responses.length === 0) await sleep(1);
     const [body, headers] = responses.shift();
-    response.writeHead(200, headers).end(body);
+    response.writeHead(body.includes('code') ? 503 : 200, headers).end(body);
   });
   const address = (await listen(t, server)).replace('127.0.0.1', 'leafd-pods');
   resolve(t, '127.0.0.1');
@@ -194,6 +194,8 @@ test('what is no whole response of leafd is not used', async (t) => {
     assert.deepEqual(await orders.nextN(2), [10n * BigInt(i), 10n * BigInt(i) + 2n]);
     assert.deepEqual(failures.splice(0), ['bad_response'], wrong[0]);
   }
+  responses.push(['{"code":"not_ready","message":""}', { 'Retry-After': '30' }], [ranges([200, 201])]); // not for the others behind the only address
+  assert.deepEqual(await orders.nextN(2), [200n, 201n]);
   responses.push(['']); // for the request that fetches ahead
   assert.deepEqual(hosts, new Set([address]));
 });

@@ -254,7 +254,7 @@ class Failures(unittest.TestCase):
             def do_POST(self):
                 hosts.add(self.headers["Host"])
                 body, *headers = responses.get()
-                self.send_response(200)
+                self.send_response(503 if b"code" in body else 200)
                 for header in headers:
                     self.send_header(*header)
                 self.end_headers()
@@ -281,6 +281,9 @@ class Failures(unittest.TestCase):
                 self.assertEqual(orders.next_n(2), [10 * i, 10 * i + 2])  # 130 and 132 are repeated then
                 self.assertEqual(len(logs.output), 1)
                 self.assertIn("bad_response", logs.output[0])
+        responses.put((b'{"code":"not_ready","message":""}', ("Retry-After", "30")))  # not for the others behind the only address
+        responses.put((pair % (200, 200, 202, 202),))
+        self.assertEqual(orders.next_n(2), [200, 202])
         responses.put((b"",))  # for the request that fetches ahead
         self.assertEqual(hosts, {f"leafd-pods:{server.server_port}"})
 

@@ -15,8 +15,8 @@ It keeps:
  6. A snowflake ID is handed out at most max_age after the request for it was sent.
  7. A failure reaches a caller only where waiting can't help, such as an unknown tag, or once its time is over.
  8. Each fetch begins at the source's home, a daemon drawn at random in each process. A daemon without an answer
-    is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After. Each address of a
-    name is a daemon.
+    is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After, unless it's the
+    only one, behind which others may be, and no 429. Each address of a name is a daemon.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class _Held:
     def fetch(self, n: int) -> list[range]:
         """Asks the daemons for n IDs. It raises the last failure, a final one where no daemon did better."""
         failed, client, now = None, self.source.client, time.monotonic()
-        for daemon in sorted(client.names.daemons(), key=lambda d: (client.left_out.get(d, 0) > now, self.ranks[d])):
+        for daemon in (order := sorted(client.names.daemons(), key=lambda d: (client.left_out.get(d, 0) > now, self.ranks[d]))):
             if self.refused.get(daemon, 0) > time.monotonic():
                 continue
             try:
@@ -179,7 +179,7 @@ class _Held:
                 if not e.status:
                     client.left_out[daemon] = time.monotonic() + _LEFT_OUT
                 elif not e.final:
-                    self.refused[daemon] = time.monotonic() + max(e.retry_after, 0.1)
+                    self.refused[daemon] = time.monotonic() + max(e.retry_after * (len(order) > 1 or e.status == 429), 0.1)
         raise (failed or self.failure).with_traceback(None)
 
 
