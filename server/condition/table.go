@@ -1,46 +1,11 @@
 package condition
 
 import (
-	"errors"
 	"time"
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
-)
-
-// The codes.
-const (
-	StartingUp        Code = "starting"
-	Draining          Code = "draining"
-	ClockBackwards    Code = "clock_backwards"
-	ReportFailing     Code = "report_failing"
-	WorkerIDLost      Code = "worker_id_lost"
-	RecordSetAside    Code = "record_set_aside"
-	IssuingStalled    Code = "issuing_stalled"
-	RegistryDataLost  Code = "registry_forgot"
-	SegmentStore      Code = "segment_store"
-	SegmentRegressed  Code = "segment_regressed"
-	SegmentUnguarded  Code = "segment_unguarded"
-	SegmentBadRow     Code = "segment_bad_row"
-	RowMissing        Code = "row_missing"
-	ReloadRefused     Code = "reload_refused"
-	AlarmsUndelivered Code = "alarms_undelivered"
-)
-
-// Sentinels of conditions that no package below has an error for.
-var (
-	// ErrFencedForGood is of a displaced life that no other may follow.
-	ErrFencedForGood = errors.New("fenced for good")
-	// ErrMovedForward is of a tag that had its max_id moved forward by a fetch.
-	ErrMovedForward = errors.New("max_id moved forward")
-	// ErrDatabaseChanged is of a fetch that met another server than the one before.
-	ErrDatabaseChanged = errors.New("database changed")
-	// ErrClockForAMoment is of calls that were refused while the clock was behind.
-	ErrClockForAMoment = errors.New("clock behind for a moment")
-	// ErrCertificateRefused and ErrCertificateExpiring are told by server.Certificates.
-	ErrCertificateRefused  = errors.New("changed certificate refused")
-	ErrCertificateExpiring = errors.New("certificate ends soon")
 )
 
 // freeDisk is what to do about a disk that takes no record.
