@@ -4,14 +4,12 @@ import (
 	"net"
 	"testing"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/ids"
-
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/views"
 )
 
 func TestHotPathAllocatesNothing(t *testing.T) {

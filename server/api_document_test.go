@@ -20,14 +20,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // writeAPI is set by `make api`.

@@ -6,13 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/test/certtest"
 )
 

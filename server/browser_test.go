@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/webtest"
 	"github.com/leafd/leafd/worker"
 )

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clocktest"
 )
 

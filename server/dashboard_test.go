@@ -8,14 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 )
 

@@ -8,17 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/valyala/fasthttp"
 
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/server/resp"
+	"github.com/leafd/leafd/server/views"
 )
 
 // front is one listener with its own server, so that none waits for another's connections.

@@ -15,20 +15,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 )
 
 // tape is a connection that delivers data in pieces, and keeps what it is given.

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/ids"
+	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/server/conn"
-
-	"github.com/stretchr/testify/require"
+	"github.com/leafd/leafd/server/ids"
 )
 
 // A request that may say twice how long it is gets the last answer of its connection:

@@ -9,12 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leafd/leafd/server/views"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )

@@ -5,12 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clocktest"
 )
 

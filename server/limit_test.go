@@ -10,12 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/test/certtest"
 )
 

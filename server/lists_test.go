@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
+	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/server/conn"
-
-	"github.com/stretchr/testify/require"
+	"github.com/leafd/leafd/server/views"
 )
 
 // The pages of tags together have each tag once, in order.

@@ -14,18 +14,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 )
 

@@ -10,13 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/worker"
 )
 

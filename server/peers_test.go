@@ -9,13 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
 )

@@ -15,17 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 )

@@ -9,14 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
@@ -25,6 +17,10 @@ import (
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
 )
 

@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
-	"github.com/leafd/leafd/server/ids"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/segmenttest"
 )
 

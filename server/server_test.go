@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/snowflake"
 )
 

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/views"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/views"
 )
 
 // slowTable counts how often it is read, and keeps all that read it at once waiting.

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leafd/leafd/server/ids"
+	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/server/conn"
-
-	"github.com/stretchr/testify/require"
+	"github.com/leafd/leafd/server/ids"
 )
 
 // also serves r on ln too.

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/server/fair"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // Caller is the bearer of a token, and what it may do.

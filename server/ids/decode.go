@@ -4,11 +4,10 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/snowflake"
 )
 

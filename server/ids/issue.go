@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // The way to an ID, in every protocol that it is asked for in: admit, the count, and overload.charge, each

@@ -4,15 +4,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/fair"
 	"github.com/leafd/leafd/server/limits"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // Why requests are answered with 503 overloaded.

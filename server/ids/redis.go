@@ -9,10 +9,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/leafd/leafd/server/conn"
-
+	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/server/resp"
 )
 

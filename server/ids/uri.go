@@ -6,11 +6,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // withoutRepeated returns target with one slash where several follow each other in its path: the Java Leaf's

@@ -9,12 +9,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // FuzzPath compares splitKey with fasthttp's parser of a target and net/url's

@@ -9,13 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/worker"
 )
 

@@ -4,11 +4,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // audit logs a change that was made as one line with audit=<action>, at every log

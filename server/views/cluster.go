@@ -8,11 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // The page of one daemon shows all live daemons of the cluster. It keeps:

@@ -4,11 +4,10 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // mostConditions is how many conditions are shown, the worst of all.

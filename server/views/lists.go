@@ -5,15 +5,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
-
-	"github.com/leafd/leafd/server/conn"
-
 	"github.com/valyala/fasthttp"
 
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/fair"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // Bounds of the answers with a size that depends on how many tags or workers there are.

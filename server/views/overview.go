@@ -3,12 +3,10 @@ package views
 import (
 	"github.com/valyala/fasthttp"
 
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // Bounds of the lists in GET /api/overview. The rest is counted, not listed.

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/reply"
 )
 
 //go:embed templates/*.html

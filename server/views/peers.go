@@ -5,11 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // ClockInfo is what the peers said about this daemon's clock when they were last asked.

@@ -3,13 +3,12 @@ package views
 import (
 	"strconv"
 
-	"github.com/leafd/leafd/server/ids"
-
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/pprofhandler"
+
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/reply"
 )
 
 // maxProfileSeconds is the longest profile: all of it is held in memory until it is sent.

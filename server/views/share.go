@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leafd/leafd/server/reply"
-
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/reply"
 )
 
 const (

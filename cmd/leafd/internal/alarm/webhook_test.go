@@ -20,7 +20,6 @@ import (
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/condition"
-
 	"github.com/leafd/leafd/test/proctest"
 )
 

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -23,6 +21,7 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
+	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/condition"

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/cache"

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-
 	"github.com/leafd/leafd/server/conn"
 )
 
