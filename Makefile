@@ -107,7 +107,7 @@ deps-spec: ## install what the model is checked with and the machine lacks (spin
 
 .PHONY: test
 test: deps ## the tests, on servers of their own, but for those that take minutes
-	for module in $(MODULES); do TMPDIR=$(TEST_TMPDIR) go -C $$module test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) ./...; done
+	printf '%s\n' $(MODULES) | TMPDIR=$(TEST_TMPDIR) xargs -P 3 -I{} go -C {} test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) ./...
 	TMPDIR=$(TEST_TMPDIR) go test $(TEST_FLAGS) -timeout=$(TEST_TIMEOUT) -skip='^($(LONG_TESTS))$$' ./...
 
 .PHONY: test-all
@@ -148,7 +148,7 @@ test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a
 race: deps-race ## the tests under the race detector; RACE_PACKAGES=./segment/... and RACE_RUN=TestGuard for some
 	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go test -race $(TEST_FLAGS) -timeout=$(RACE_TIMEOUT) -run='$(RACE_RUN)' -skip='^($(RACE_SKIP))$$' $(RACE_PACKAGES)
 race-client: deps-race ## those of the Go client under the race detector
-	for module in client test/goclient; do TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go -C $$module test -race $(TEST_FLAGS) -timeout=$(RACE_TIMEOUT) ./...; done
+	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go -C client test -race $(TEST_FLAGS) -timeout=$(RACE_TIMEOUT) ./...
 
 .PHONY: lint
 lint: ## go vet, golangci-lint with gofumpt

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -326,19 +327,30 @@ func TestWebhookChanges(t *testing.T) {
 func TestWebhookIsToldTheEnd(t *testing.T) {
 	watched(t, func(t *testing.T, r *rig, w *world) {
 		network := &pipes{conns: make(chan net.Conn)}
-		var got []string
+		var mu sync.Mutex
+		var all []string
+		note := func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, line)
+		}
+		got := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(all)
+		}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			var n notice
 			if err := json.NewDecoder(req.Body).Decode(&n); err != nil {
 				n.Subject = err.Error()
 			}
-			if len(got) == 0 {
-				got = append(got, "late")
+			if len(got()) == 0 {
+				note("late")
 				time.Sleep(overAfter + tryTimeout/2)
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
-			got = append(got, string(n.Code)+" "+n.Status+" "+n.Subject)
+			note(string(n.Code) + " " + n.Status + " " + n.Subject)
 		})}
 		go func() { _ = server.Serve(network) }()
 		defer func() { require.NoError(t, server.Close()) }()
@@ -350,18 +362,18 @@ func TestWebhookIsToldTheEnd(t *testing.T) {
 		pass(time.Second)
 		w.set(store("b"))
 		pass(time.Minute)
-		require.Len(t, got, 2, "b stands still")
+		require.Len(t, got(), 2, "b stands still")
 		w.set()
 		pass(2 * overAfter)
 		w.set(store("c"))
 		pass(time.Second)
 		r.raise("clock_jumped", "")
 		pass(condition.EventStands - time.Second)
-		require.Len(t, got, 5)
+		require.Len(t, got(), 5)
 		pass(2 * time.Second)
 		require.Equal(t, []string{
 			"late", "segment_bad_row firing a", "segment_bad_row resolved a", "segment_bad_row firing c", "clock_jumped firing ", "clock_jumped resolved ",
-		}, got)
+		}, got())
 	})
 }
 
