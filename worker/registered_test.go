@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
@@ -259,6 +261,49 @@ func TestRecordHasTheLastReport(t *testing.T) {
 		require.Greater(t, entry.Limit, before.Limit)
 		require.Equal(t, entry.Limit, saves[len(saves)-1].AckedLimit)
 	})
+}
+
+// IDs that a life with MaxAhead issued with times ahead of its clock are repeated neither by the next life, without
+// it, nor by the instance that gets the worker ID after that life has given it back: the ceiling tells of them, not the clock.
+func TestTimesAheadAreNotRepeated(t *testing.T) {
+	for _, releases := range []bool{false, true} {
+		clocktest.Run(t, fmt.Sprint("given back: ", releases), func(t *testing.T) {
+			const ahead = 2 * time.Second
+			d := newDaemon()
+			model, opts := d.forTheLast(t) // the next instance gets the same worker ID
+			d.cfg.ReleaseOnStop = releases
+			issue := func(ahead time.Duration) (w *worker.Worker, g *snowflake.Generator) {
+				t.Helper()
+				d.cfg.MaxAhead = ahead
+				d.join(model, opts)
+				w = d.start(t)
+				g, err := snowflake.New(snowflake.Config{Layout: opts.Layout, Worker: w.ID(), Clock: d.clk, Fence: w, Floor: w.Floor(), Ahead: ahead})
+				require.NoError(t, err)
+				return w, g
+			}
+			w, g := issue(ahead)
+			last, used := int64(0), clock.Millis(0)
+			for now := d.clk.Millis(); used < now.Add(ahead); {
+				first, n, err := g.NextRange(t.Context(), 1<<21)
+				require.NoError(t, err)
+				last = first + int64(n) - 1
+				parts, err := opts.Layout.Decode(last)
+				require.NoError(t, err)
+				used = parts.Time
+			}
+			require.Greater(t, used, d.clk.Millis().Add(ahead/2), "ahead of the clock")
+			require.NoError(t, w.Close(t.Context(), g.Stop()))
+
+			if releases {
+				d.cfg.Node, d.cfg.Cache = "next:1", &cachetest.Mem{}
+			}
+			next, again := issue(0)
+			require.Equal(t, w.ID(), next.ID())
+			id, err := again.Next(t.Context())
+			require.NoError(t, err)
+			require.Greater(t, id, last)
+		})
+	}
 }
 
 // With release on stop the worker ID goes back with the last time issued as its limit, and
