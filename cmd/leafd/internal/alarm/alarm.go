@@ -265,14 +265,12 @@ func (a *Alarms) look() {
 	a.asking.Unlock()
 	condition.Sort(begun)
 	for _, c := range begun {
-		a.tell(c)
+		a.tell(c, 0)
 	}
 	for _, c := range over {
 		a.cfg.Log.Info().Str("over", string(c.Code)).Str("subject", c.Subject).Dur("lasted_ms", now-c.Since).Msg("over: " + c.Headline)
 	}
-	a.resolve(func(code condition.Code) bool {
-		return stands[code] || slices.ContainsFunc(a.events, func(e event) bool { return e.Code == code && a.recent(e) })
-	})
+	a.resolve(stands)
 }
 
 // Tell tells of an event, now.
@@ -282,7 +280,7 @@ func (a *Alarms) Tell(c condition.Condition) {
 	a.events = append(a.events, event{c, a.cfg.Clock.Read().Wall()})
 	a.events = a.events[max(0, len(a.events)-keptEvents):]
 	a.mu.Unlock()
-	a.tell(c)
+	a.tell(c, c.Since+condition.EventStands)
 }
 
 // Events returns the last events, the newest first.
@@ -295,8 +293,8 @@ func (a *Alarms) Events() (all []views.OverviewEvent) {
 	return all
 }
 
-// tell writes the line of c, and counts and posts it where it is an alarm.
-func (a *Alarms) tell(c condition.Condition) {
+// tell writes the line of c, and counts and posts it where it is an alarm. An event stands until then, on the monotonic clock; 0: it is none.
+func (a *Alarms) tell(c condition.Condition, until time.Duration) {
 	n := notice{
 		Code: c.Code, Status: "firing", Message: c.Headline, Node: a.cfg.Node, Time: a.cfg.Clock.Read().Wall().String(), Version: a.cfg.Version, Subject: condition.Clip(c.Subject, longest),
 	}
@@ -316,6 +314,6 @@ func (a *Alarms) tell(c condition.Condition) {
 	}
 	line.Str("do", c.Action).Msg(n.Message)
 	if c.Severity == condition.Alarm {
-		a.send(n)
+		a.send(n, until)
 	}
 }

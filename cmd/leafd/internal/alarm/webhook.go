@@ -49,28 +49,36 @@ func newClient() *http.Client {
 type posted struct {
 	notice
 	quiet time.Duration // monotonic
+	until time.Duration // monotonic; for so long it stands by an event, however many events come after that
 	told  bool          // it was not dropped: its end is told, too
 }
 
-// send posts an alarm, where it is to be posted.
-func (a *Alarms) send(n notice) {
+// send posts an alarm, where it is to be posted. By an event it stands until then; 0: it is a condition.
+func (a *Alarms) send(n notice, until time.Duration) {
 	a.mu.Lock()
-	now, before := a.cfg.Clock.Mono(), a.firing[n.Code]
+	now, is := a.cfg.Clock.Mono(), a.firing[n.Code]
 	var dropped []notice
-	if a.hook.Load() != nil && (before == nil || now >= before.quiet) {
+	if a.hook.Load() != nil && (is == nil || now >= is.quiet) {
+		if is == nil {
+			is = &posted{}
+			a.firing[n.Code] = is
+		}
 		dropped = a.begin(n)
-		a.firing[n.Code] = &posted{n, now + PostPause, dropped == nil || before != nil && before.told}
+		is.notice, is.quiet, is.told = n, now+PostPause, is.told || dropped == nil
+	}
+	if is != nil {
+		is.until = max(is.until, until)
 	}
 	a.mu.Unlock()
 	a.drop(dropped)
 }
 
-// resolve posts the end of each code that the webhook was told of and that doesn't stand any more. mu is locked when it asks.
-func (a *Alarms) resolve(stands func(condition.Code) bool) {
+// resolve posts the end of each code that the webhook was told of and that stands by no condition, and by no event any more.
+func (a *Alarms) resolve(stands map[condition.Code]bool) {
 	var dropped []notice
 	a.mu.Lock()
 	for code, was := range a.firing {
-		if !stands(code) {
+		if !stands[code] && a.cfg.Clock.Mono() >= was.until {
 			n := was.notice
 			n.Status, n.Time = "resolved", a.cfg.Clock.Read().Wall().String()
 			delete(a.firing, code)
