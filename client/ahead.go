@@ -15,7 +15,7 @@ type pace struct {
 }
 
 const (
-	// longestMeasure bounds for how long a rate is measured before it is measured anew.
+	// longestMeasure is the longest time over which a rate is measured.
 	longestMeasure = 10 * time.Second
 	// longestBurst bounds the time that a burst is taken to last: a few IDs that were used at once are no rate.
 	longestBurst = time.Second

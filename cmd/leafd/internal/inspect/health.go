@@ -13,7 +13,7 @@ import (
 )
 
 // AskReadiness returns what there is to say of each worker ID that a daemon has to serve now: one that is live, or that was not
-// released and may issue IDs still. Each live daemon that has an address is asked, all at once. The status of the others is the
+// released and may issue IDs still. Each live daemon is asked at its address, all at once. The status of the others is the
 // state of their entry.
 func AskReadiness(ctx context.Context, dir Directory, client *peerclock.Client, now clock.Millis) ([]views.Summary, error) {
 	entries, err := dir.Entries(ctx)
@@ -24,11 +24,11 @@ func AskReadiness(ctx context.Context, dir Directory, client *peerclock.Client, 
 	var asked []string
 	for _, e := range entries {
 		switch w := views.InfoOf(e, now); {
+		case w.State == views.WorkerLive && w.Address == "": // whether it is ready isn't known, which is no reason to say so
+			daemons = append(daemons, views.Summary{WorkerID: &w.ID, Node: w.Node, Status: views.NoAnswer, Message: "it tells no address to ask it at"})
 		case w.State == views.WorkerLive:
-			if w.Address != "" {
-				asked = append(asked, w.Address)
-				daemons = append(daemons, views.Summary{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Status: w.State})
-			}
+			asked = append(asked, w.Address)
+			daemons = append(daemons, views.Summary{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Status: w.State})
 		case w.State == views.WorkerDamaged:
 			daemons = append(daemons, views.Summary{WorkerID: &w.ID, Status: w.State, Message: "its entry can't be read"})
 		case w.State != views.WorkerReleased && w.Limit > now:
