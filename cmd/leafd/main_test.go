@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	beDaemon()
 	proctest.WaitTogether(4)
-	goleak.VerifyTestMain(proctest.RemoveLeafdAfter(zookeepertest.StopAfter(mariadbtest.StopAfter(m))), proctest.IgnoreProxies())
+	goleak.VerifyTestMain(proctest.RemoveLeafdAfter(zookeepertest.StopAfter(mariadbtest.StopAfter(m))), proctest.IgnoreProxies()...)
 }
 
 // leafd runs a command in this process, with neither environment nor standard input.

@@ -10,5 +10,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(mariadbtest.StopAfter(m), proctest.IgnoreProxies())
+	goleak.VerifyTestMain(mariadbtest.StopAfter(m), proctest.IgnoreProxies()...)
 }

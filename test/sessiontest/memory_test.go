@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(zookeepertest.StopAfter(m), proctest.IgnoreProxies())
+	goleak.VerifyTestMain(zookeepertest.StopAfter(m), proctest.IgnoreProxies()...)
 }
 
 // patience is for a machine under load.

@@ -13,7 +13,7 @@ import (
 	"github.com/leafd/leafd/test/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(StopAfter(m), proctest.IgnoreProxies()) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(StopAfter(m), proctest.IgnoreProxies()...) }
 
 const patience = 60 * time.Second
 
