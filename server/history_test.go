@@ -40,14 +40,17 @@ func TestHistory(t *testing.T) {
 	first := views.HistoryPoint{Uptime: reply.Milliseconds(views.HistoryInterval), Snowflake: 50, Segment: 2.5, Errors: 0.1}
 	require.Equal(t, []views.HistoryPoint{first}, r.hour().Points)
 	r.views.TakeHistory()
+	r.forgetLists()
 	require.Len(t, r.hour().Points, 1, "no time has passed")
 	for range 360 - 1 {
 		take()
 	}
+	r.forgetLists() // they serve for a second
 	points := r.hour().Points
 	require.Len(t, points, 360)
 	require.Equal(t, first, points[0])
 	take()
+	r.forgetLists()
 	points = r.hour().Points
 	require.Len(t, points, 360)
 	require.Equal(t, views.HistoryPoint{Uptime: reply.Milliseconds(2 * views.HistoryInterval)}, points[0], "the oldest has made room")

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/reply"
@@ -132,11 +131,8 @@ func (s *Server) SetLive(l ids.Live) { s.ids.SetLive(l) }
 // SetOwner names the life of this daemon in GET /api/clock, also while it has no worker ID.
 func (s *Server) SetOwner(owner string) { s.views.SetOwner(owner) }
 
-// Ready tells whether GET /readyz answers 200.
-func (s *Server) Ready() bool { return s.views.Ready() }
-
-// Conditions returns what is wrong with this daemon, the worst first.
-func (s *Server) Conditions() []condition.Condition { return s.views.Conditions() }
+// Snapshot returns this daemon as it is, or was a moment ago.
+func (s *Server) Snapshot() *views.Snapshot { return s.views.Snapshot() }
 
 // Drain makes GET /readyz answer 503 draining and closes each connection after
 // its next response. IDs are still served.

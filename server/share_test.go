@@ -45,7 +45,7 @@ func TestPagesShareOneReading(t *testing.T) {
 	}
 	asking.Wait()
 	reads := slow.lists.Load()
-	require.LessOrEqual(t, reads, int64(1+time.Since(began)/views.ListShare))
+	require.LessOrEqual(t, reads, int64(1+time.Since(began)/views.SnapshotAge))
 	require.Equal(t, http.StatusNoContent, r.do(http.MethodPatch, "/api/segments/order", `{"description":"changed just now"}`, bearer).status)
 	require.Equal(t, reads, slow.lists.Load(), "a change reads its row alone")
 	require.Contains(t, r.get("/db").body, "changed just now")

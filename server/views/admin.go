@@ -99,7 +99,7 @@ func (s *Server) createTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 		return s.storeError(ctx, err)
 	}
 	s.audit(ctx, "create", row.Tag, nil, rowLog(row))
-	s.forgetLists()
+	s.changed()
 	return reply.WriteJSON(ctx, http.StatusCreated, shownRow(row))
 }
 
@@ -171,7 +171,7 @@ func (s *Server) updateTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 	}
 	after := before.Changed(c)
 	s.audit(ctx, "update", string(key), rowLog(before), rowLog(after))
-	s.forgetLists()
+	s.changed()
 	return changedRow(ctx, after)
 }
 
@@ -191,7 +191,7 @@ func (s *Server) deleteTag(ctx *fasthttp.RequestCtx, b *Backend) error {
 		return s.storeError(ctx, err)
 	}
 	s.audit(ctx, "delete", string(key), rowLog(before), nil)
-	s.forgetLists()
+	s.changed()
 	return changedRow(ctx, before)
 }
 

@@ -1,7 +1,6 @@
 package views
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -71,20 +70,17 @@ type PeerAnswer struct {
 
 // summary answers GET /api/summary, also while the daemon starts.
 func (s *Server) summary(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
-		return s.text("summary", ListShare, func() ([]byte, error) { return reply.EncodeJSON(s.ownSummary()) })
-	})
+	return s.common(ctx, reply.ContentJSON, "summary", func(v *Snapshot) ([]byte, error) { return reply.EncodeJSON(s.ownSummary(v)) })
 }
 
-func (s *Server) ownSummary() Summary {
-	r, _ := s.readiness(s.plain())
-	sum := Summary{Node: s.cfg.Node, Version: s.cfg.Version, Uptime: reply.Milliseconds(s.cfg.Clock.Mono() - s.born), Status: r.Status, Code: r.Code, Message: r.Message}
+func (s *Server) ownSummary(v *Snapshot) Summary {
+	r := v.Ready
+	sum := Summary{Node: v.Node, Version: v.Version, Uptime: v.Uptime, Status: r.Status, Code: r.Code, Message: r.Message}
 	if i := slices.IndexFunc(r.Conditions, func(c Condition) bool { return !c.Event }); i >= 0 && sum.Code == "" {
 		sum.Code, sum.Message = r.Conditions[i].Code, r.Conditions[i].Message
 	}
-	if b := s.backend.Load(); b != nil && b.Worker != nil {
-		w := b.Worker()
-		sum.WorkerID, sum.Node = &w.ID, cmp.Or(w.Node, sum.Node)
+	if v.Worker != nil {
+		sum.WorkerID = &v.Worker.ID
 	}
 	sum.Snowflake, sum.Segment, sum.Hour = s.history.minutes()
 	return sum
@@ -119,27 +115,24 @@ type heard struct {
 
 // cluster answers GET /api/cluster.
 func (s *Server) cluster(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
-		return s.text("cluster", ListShare, func() ([]byte, error) { return reply.EncodeJSON(s.clusterView()) })
-	})
+	return s.common(ctx, reply.ContentJSON, "cluster", func(v *Snapshot) ([]byte, error) { return reply.EncodeJSON(s.clusterView(v)) })
 }
 
-func (s *Server) clusterView() Cluster {
-	self := s.ownSummary()
+func (s *Server) clusterView(v *Snapshot) Cluster {
+	self, b := s.ownSummary(v), v.backend
 	self.Self = true
-	b := s.backend.Load()
-	if b != nil && b.Worker != nil {
-		self.Address = b.Worker().Address
+	if v.Worker != nil {
+		self.Address = v.Worker.Address
 	}
-	v := Cluster{Daemons: []Summary{self}}
+	c := Cluster{Daemons: []Summary{self}}
 	if b == nil || b.Ask == nil {
-		v.AsOf = s.now()
-		return v
+		c.AsOf = v.Time
+		return c
 	}
-	go s.others.read(s, func() (heard, error) { return s.askPeers(b) }) //nolint:errcheck // it is kept
+	go s.others.get(s, "", func() (heard, error) { return s.askPeers(b) }) //nolint:errcheck // it is kept
 	h := s.others.seen()
-	v.AsOf, v.Stale, v.LeftOut, v.Daemons = h.asOf, s.others.stale(s, h), h.value.leftOut, append(v.Daemons, h.value.daemons...)
-	return v
+	c.AsOf, c.Stale, c.LeftOut, c.Daemons = h.asOf, s.others.stale(h), h.value.leftOut, append(c.Daemons, h.value.daemons...)
+	return c
 }
 
 // askPeers asks all live peers.

@@ -2,7 +2,6 @@ package views
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -52,16 +51,17 @@ var kinds = map[string]condition.Kinds{ //nolint:gochecknoglobals // never writt
 // 503 tells of this daemon's own trouble, which another one need not have: what all of them share, such as the
 // database, never makes a balancer take all of them away.
 func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
-	asked := s.plain()
+	v := s.Snapshot()
+	asked := v.plain()
 	if given := ctx.QueryArgs().PeekMulti("kind"); len(given) > 0 {
 		if asked = kinds[string(given[0])]; asked == 0 || len(given) > 1 {
 			return reply.ErrBadQuery.With("kind is given once, as snowflake or segment")
 		}
-		if b := s.backend.Load(); b != nil && !b.has(asked) {
+		if v.backend != nil && !v.backend.has(asked) {
 			return reply.ErrModeDisabled
 		}
 	}
-	r, failed := s.readiness(asked)
+	r, failed := v.readiness(asked)
 	if failed == nil {
 		return reply.WriteJSON(ctx, http.StatusOK, r)
 	}
@@ -70,8 +70,8 @@ func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 }
 
 // plain is what GET /readyz asks for without ?kind.
-func (s *Server) plain() condition.Kinds {
-	if b := s.backend.Load(); b != nil && !b.has(condition.Snowflake) {
+func (v *Snapshot) plain() condition.Kinds {
+	if v.backend != nil && !v.backend.has(condition.Snowflake) {
 		return condition.Daemon | condition.Segment
 	}
 	return condition.Daemon
@@ -85,40 +85,14 @@ func (b *Backend) has(kind condition.Kinds) bool {
 	return b.Snowflake != nil || b.Refused != nil
 }
 
-// Ready tells whether GET /readyz answers 200.
-func (s *Server) Ready() bool {
-	_, failed := s.readiness(s.plain())
-	return failed == nil
-}
-
-// Conditions returns what is wrong with this daemon, the worst first.
-func (s *Server) Conditions() []condition.Condition {
-	var all []condition.Condition
-	if s.cfg.Conditions != nil {
-		all = s.cfg.Conditions()
-	}
-	switch {
-	case s.Draining():
-		all = append([]condition.Condition{condition.ByCode(condition.Draining, "", nil)}, all...)
-	case s.backend.Load() == nil: // nothing is served, of any kind
-		i := slices.IndexFunc(all, func(c condition.Condition) bool { return c.Code == condition.StartingUp })
-		if i < 0 {
-			all, i = append([]condition.Condition{condition.ByCode(condition.StartingUp, "", nil)}, all...), 0
-		}
-		all[i].Stops = condition.All
-	}
-	return all[:min(len(all), mostConditions)]
-}
-
 // readiness returns what is wrong, and the answer to the first that stops what is asked for; nil when ready.
-func (s *Server) readiness(asked condition.Kinds) (Readiness, *reply.Error) {
+func (v *Snapshot) readiness(asked condition.Kinds) (Readiness, *reply.Error) {
 	r := Readiness{Status: "ready"}
 	var failed *reply.Error
-	mono := s.cfg.Clock.Mono()
-	for _, c := range s.Conditions() {
+	for _, c := range v.Conditions {
 		age := reply.Milliseconds(0)
 		if c.Since != 0 {
-			age = reply.Milliseconds(mono - c.Since)
+			age = reply.Milliseconds(v.taken - c.Since)
 		}
 		stops := c.Stops&asked != 0
 		r.Conditions = append(r.Conditions, Condition{
@@ -128,7 +102,7 @@ func (s *Server) readiness(asked condition.Kinds) (Readiness, *reply.Error) {
 		switch {
 		case stops && failed == nil:
 			failed = reply.ToCondition(c)
-			r.Status, r.Code, r.Message = "not_ready", failed.Code, failed.Message
+			r.Status, r.Code, r.Message = NotReady, failed.Code, failed.Message
 		case r.Status == "ready" && c.Severity != condition.Note && !c.Event:
 			r.Status = "degraded"
 		}

@@ -72,7 +72,7 @@ func (h *history) text() ([]byte, error) {
 
 // answerHistory answers GET /api/history.
 func (s *Server) answerHistory(ctx *fasthttp.RequestCtx) error {
-	return s.common(ctx, reply.ContentJSON, func() ([]byte, error) { return s.text("history", ListShare, s.history.text) })
+	return s.common(ctx, reply.ContentJSON, "history", func(*Snapshot) ([]byte, error) { return s.history.text() })
 }
 
 // TakeHistory adds a point to the history: the server calls it each HistoryInterval.
@@ -83,5 +83,4 @@ func (s *Server) TakeHistory() {
 		counted[2] += float64(n)
 	}
 	s.history.take(s.cfg.Clock.Mono()-s.born, counted)
-	s.texts.Delete("history")
 }

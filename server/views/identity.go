@@ -130,14 +130,14 @@ type WorkerPage struct {
 
 // worker answers GET /api/worker.
 func (s *Server) worker(ctx *fasthttp.RequestCtx) error {
-	b, err := s.ready()
-	if err != nil {
-		return err
-	}
-	if b.Worker == nil {
+	v := s.Snapshot()
+	switch {
+	case v.backend == nil:
+		return s.NotStarted()
+	case v.Worker == nil:
 		return reply.ErrModeDisabled
 	}
-	return reply.WriteJSON(ctx, http.StatusOK, b.Worker())
+	return reply.WriteJSON(ctx, http.StatusOK, v.Worker)
 }
 
 // workers answers GET /api/workers: a page of them, by ID, after the ID ?after.
@@ -152,24 +152,23 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 			return reply.ErrBadRequest.With("after is a worker ID")
 		}
 	}
-	b, err := s.ready()
-	if err != nil {
-		return err
-	}
-	seen := &asRead[[]WorkerInfo]{asOf: s.now()}
+	v := s.Snapshot()
+	seen := &reading[[]WorkerInfo]{asOf: v.Time}
 	switch {
-	case b.Workers != nil:
-		if seen, err = s.registered(b); err != nil {
+	case v.backend == nil:
+		return s.NotStarted()
+	case v.backend.Workers != nil:
+		if seen, err = s.registered(v.backend); err != nil {
 			return err
 		}
-	case b.Worker != nil:
-		seen.value = []WorkerInfo{b.Worker()}
+	case v.Worker != nil:
+		seen.value = []WorkerInfo{*v.Worker}
 	}
-	return s.listOf(ctx, reply.ContentJSON, jsonOf(func() any {
+	return s.listOf(ctx, reply.ContentJSON, func(*Snapshot) ([]byte, error) {
 		page := p.ofWorkers(seen.value, after)
 		page.AsOf = seen.asOf
-		return page
-	}))
+		return reply.EncodeJSON(page)
+	})
 }
 
 // now is the wall clock's.
@@ -196,8 +195,8 @@ func (p page) ofWorkers(list []WorkerInfo, after int64) WorkerPage {
 }
 
 // registered returns the workers of the registry, and keeps them for the overview.
-func (s *Server) registered(b *Backend) (*asRead[[]WorkerInfo], error) {
-	return s.members.read(s, func() ([]WorkerInfo, error) { return s.askRegistry(b) })
+func (s *Server) registered(b *Backend) (*reading[[]WorkerInfo], error) {
+	return s.members.get(s, s.state(), func() ([]WorkerInfo, error) { return s.askRegistry(b) })
 }
 
 func (s *Server) askRegistry(b *Backend) ([]WorkerInfo, error) {
@@ -227,7 +226,7 @@ func (s *Server) workersView(b *Backend, self *WorkerInfo) WorkersView {
 	}
 	go s.registered(b) //nolint:errcheck // it is kept
 	seen := s.members.seen()
-	v.Stale, v.Error = s.members.stale(s, seen), seen.failing
+	v.Stale, v.Error = s.members.stale(seen), seen.failing()
 	list := seen.value
 	v.AsOf, v.Total = seen.asOf, len(list)
 	for i := range list {

@@ -72,9 +72,9 @@ func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() 
 }
 
 // list answers with what build makes from a whole list.
-func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
+func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func(v *Snapshot) ([]byte, error)) error {
 	return s.inTurn(ctx, s.lists[conn.SurfaceOf(ctx.Conn())].own, func() error {
-		text, err := build()
+		text, err := build(s.Snapshot())
 		if err != nil {
 			return err
 		}
@@ -82,9 +82,16 @@ func (s *Server) list(ctx *fasthttp.RequestCtx, contentType string, build func()
 	})
 }
 
-// common answers with what find returns, which other requests are given too, and which is
-// not changed afterwards.
-func (s *Server) common(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
+// common answers with what build makes of a Snapshot under name, for all that ask for it.
+func (s *Server) common(ctx *fasthttp.RequestCtx, contentType, name string, build func(v *Snapshot) ([]byte, error)) error {
+	return s.sharedText(ctx, contentType, func() ([]byte, error) {
+		v := s.Snapshot()
+		return v.text(name, func() ([]byte, error) { return build(v) })
+	})
+}
+
+// sharedText answers with what find returns, which other requests are given too, and which is not changed afterwards.
+func (s *Server) sharedText(ctx *fasthttp.RequestCtx, contentType string, find func() ([]byte, error)) error {
 	return s.inTurn(ctx, s.lists[conn.SurfaceOf(ctx.Conn())].common, func() error {
 		text, err := find()
 		if err != nil {
@@ -106,16 +113,11 @@ func (s *Server) answerReady(ctx *fasthttp.RequestCtx, contentType string, text 
 }
 
 // listOf is list for what is the same for all without a query.
-func (s *Server) listOf(ctx *fasthttp.RequestCtx, contentType string, build func() ([]byte, error)) error {
+func (s *Server) listOf(ctx *fasthttp.RequestCtx, contentType string, build func(v *Snapshot) ([]byte, error)) error {
 	if len(ctx.URI().QueryString()) > 0 {
 		return s.list(ctx, contentType, build)
 	}
-	return s.common(ctx, contentType, func() ([]byte, error) { return s.text(string(ctx.Path()), ListShare, build) })
-}
-
-// jsonOf returns what build returns as JSON.
-func jsonOf(build func() any) func() ([]byte, error) {
-	return func() ([]byte, error) { return reply.EncodeJSON(build()) }
+	return s.common(ctx, contentType, string(ctx.Path()), build)
 }
 
 // answer answers with text, which may be large.

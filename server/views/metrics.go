@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
@@ -17,10 +18,16 @@ import (
 // serveMetrics answers GET /metrics. Each format has its own scrapes.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) error {
 	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
-	return s.common(ctx, string(format), func() ([]byte, error) {
-		return s.text(string(format), textShare, func() ([]byte, error) { return scrape(s.cfg.Registry, format) })
+	known, _ := s.scrapes.LoadOrStore(format, &kept[[]byte]{every: scrapeShare, rest: listRest})
+	scrapes, _ := known.(*kept[[]byte])
+	return s.sharedText(ctx, string(format), func() ([]byte, error) {
+		r, err := scrapes.get(s, s.state(), func() ([]byte, error) { return scrape(s.cfg.Registry, format) })
+		return r.value, err
 	})
 }
+
+// scrapeShare is how old a scrape may be.
+const scrapeShare = 100 * time.Millisecond
 
 // scrape returns all metrics.
 func scrape(from prometheus.Gatherer, format expfmt.Format) ([]byte, error) {
@@ -40,15 +47,16 @@ func scrape(from prometheus.Gatherer, format expfmt.Format) ([]byte, error) {
 
 // Info returns the answer to an INFO of the Redis protocol; without counts, if it isn't whole.
 func (s *Server) Info(whole bool) []byte {
-	text, _ := s.text(fmt.Sprint("INFO ", whole), textShare, func() ([]byte, error) { return s.info(whole), nil }) // it has no error
+	v := s.Snapshot()
+	text, _ := v.text(fmt.Sprint("INFO ", whole), func() ([]byte, error) { return s.info(v, whole), nil }) // it has no error
 	return text
 }
 
 // info makes the text of an INFO; without counts, if it isn't whole.
-func (s *Server) info(whole bool) (b []byte) {
-	_, failed := s.readiness(s.plain())
+func (s *Server) info(v *Snapshot, whole bool) (b []byte) {
+	_, failed := v.readiness(v.plain())
 	b = fmt.Appendf(b, "# Server\r\nredis_version:%s\r\nserver_name:leafd\r\nleafd_version:%s\r\nredis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%d\r\n",
-		resp.Compatible, s.cfg.Version, os.Getpid(), int((s.cfg.Clock.Mono() - s.born).Seconds()))
+		resp.Compatible, v.Version, os.Getpid(), v.Uptime/1000)
 	if failed == nil {
 		b = append(b, "ready:1\r\n"...)
 	} else {
@@ -56,7 +64,7 @@ func (s *Server) info(whole bool) (b []byte) {
 	}
 	b = fmt.Appendf(b, "\r\n# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n", s.admission.Open(conn.Redis), s.cfg.MaxConns)
 	loading := 0 // clients wait while it is 1
-	if s.backend.Load() == nil {
+	if v.backend == nil {
 		loading = 1
 	}
 	b = fmt.Appendf(b, "\r\n# Persistence\r\nloading:%d\r\n", loading)
@@ -64,8 +72,7 @@ func (s *Server) info(whole bool) (b []byte) {
 	if !whole {
 		return b
 	}
-	snowflake, segment := s.ids.Issued()
-	b = fmt.Appendf(b, "\r\n# Stats\r\nsnowflake_ids_issued:%d\r\nsegment_ids_issued:%d\r\n\r\n# Errorstats\r\n", snowflake, segment)
+	b = fmt.Appendf(b, "\r\n# Stats\r\nsnowflake_ids_issued:%d\r\nsegment_ids_issued:%d\r\n\r\n# Errorstats\r\n", v.Issued["snowflake"], v.Issued["segment"])
 	for code, n := range s.RedisCounts {
 		b = fmt.Appendf(b, "errorstat_%s:count=%d\r\n", code, n)
 	}

@@ -124,82 +124,22 @@ type SegmentsView struct {
 func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	part := ctx.QueryArgs().Peek("tag")
 	if len(part) == 0 {
-		return s.common(ctx, reply.ContentJSON, func() ([]byte, error) {
-			v, err := s.overviews.get(s.buildOverview)
-			if err != nil {
-				return nil, err
-			}
-			return v.text, nil
-		})
+		return s.common(ctx, reply.ContentJSON, "overview", func(v *Snapshot) ([]byte, error) { return overviewText(v, "") })
 	}
 	if err := ids.CheckKey(part); err != nil {
 		return err
 	}
 	like := string(part)
-	return s.list(ctx, reply.ContentJSON, func() ([]byte, error) {
-		v, err := s.overviews.get(s.buildOverview)
-		if err != nil {
-			return nil, err
-		}
-		view := v.Overview
-		if b, err := s.segmentBackend(); err == nil {
-			view.Segments = pickTags(b.Segments.Used, like)
-		}
-		return reply.EncodeJSON(view)
-	})
+	return s.list(ctx, reply.ContentJSON, func(v *Snapshot) ([]byte, error) { return overviewText(v, like) })
 }
 
-// builtOverview is an overview, and as text.
-type builtOverview struct {
-	Overview
-	text []byte
-}
-
-// buildOverview collects an overview.
-func (s *Server) buildOverview() (*builtOverview, error) {
-	v := &builtOverview{Overview: s.collectOverview()}
-	if b, err := s.segmentBackend(); err == nil {
-		v.Segments = pickTags(b.Segments.Used, "")
+// overviewText is v as an overview, with the tags that have that part in their names.
+func overviewText(v *Snapshot, part string) ([]byte, error) {
+	view := v.Overview
+	if v.backend != nil && v.backend.Segments != nil {
+		view.Segments = pickTags(v.backend.Segments.Used, part)
 	}
-	var err error
-	v.text, err = reply.EncodeJSON(v.Overview)
-	return v, err
-}
-
-// collectOverview collects everything but the tags. It asks neither registry nor database.
-func (s *Server) collectOverview() Overview {
-	b := s.backend.Load()
-	v := Overview{
-		Time: s.now(), Uptime: reply.Milliseconds(s.cfg.Clock.Mono() - s.born),
-		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Events: []OverviewEvent{},
-	}
-	v.Ready, _ = s.readiness(s.plain())
-	if s.cfg.Events != nil {
-		events := s.cfg.Events()
-		v.Events = append(v.Events, events[:min(len(events), overviewEvents)]...)
-	}
-	snowflake, segment := s.ids.Issued()
-	v.Issued = map[string]reply.Wide{"snowflake": reply.Wide(snowflake), "segment": reply.Wide(segment)}
-	v.Errors, v.Connections = s.Counts(), s.admission.Total()
-	if b == nil {
-		return v
-	}
-	if b.Worker != nil {
-		w := b.Worker()
-		v.Worker = &w
-		if w.Node != "" {
-			v.Node = w.Node
-		}
-	}
-	if b.Guards != nil {
-		g := b.Guards()
-		v.Guards = &g
-	}
-	if b.Clock != nil {
-		v.Clock = overviewClock(b.Clock())
-	}
-	v.Workers = s.workersView(b, v.Worker)
-	return v
+	return reply.EncodeJSON(view)
 }
 
 func overviewClock(info ClockInfo) *OverviewClock {

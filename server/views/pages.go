@@ -72,7 +72,7 @@ func (s *Server) dbPage(ctx *fasthttp.RequestCtx) error {
 func writePage[T segment.Status | segment.Row](s *Server, ctx *fasthttp.RequestCtx, name string, read func(part string) (shownPage[T], error)) error {
 	part := string(ctx.QueryArgs().Peek("tag"))
 	guardPage(ctx, pagePolicy)
-	return s.listOf(ctx, reply.ContentHTML, func() ([]byte, error) {
+	return s.listOf(ctx, reply.ContentHTML, func(*Snapshot) ([]byte, error) {
 		p, err := read(part)
 		if err != nil {
 			return nil, err

@@ -28,14 +28,14 @@ func (s *Server) segments(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return s.listOf(ctx, reply.ContentJSON, jsonOf(func() any {
+	return s.listOf(ctx, reply.ContentJSON, func(*Snapshot) ([]byte, error) {
 		list, more := b.Segments.Page(p.after, "", p.limit)
 		answer := SegmentPage{Segments: list}
 		if more > 0 {
 			answer.Next = list[len(list)-1].Tag
 		}
-		return answer
-	}))
+		return reply.EncodeJSON(answer)
+	})
 }
 
 // segmentBackend returns the backend, where segment IDs are switched on.

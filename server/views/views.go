@@ -40,10 +40,11 @@ type Server struct {
 	lists     [conn.Surfaces]lists
 	unread    [conn.Surfaces]*fair.Resource // bytes
 	history   history
-	overviews shared[*builtOverview]
-	members   latest[[]WorkerInfo] // of the registry
-	others    latest[heard]        // the peers
-	texts     sync.Map             // *shared[[]byte] by the name of an answer, of which there are few
+	snapshots kept[*Snapshot]
+	changes   atomic.Uint64      // of what the daemon serves, and of tags by this daemon
+	members   kept[[]WorkerInfo] // of the registry
+	others    kept[heard]        // the peers
+	scrapes   sync.Map           // *kept[[]byte] by the format of GET /metrics
 	dashboard *dashboard
 	openapi   []byte // immutable; the answer of GET /openapi.json
 	backend   atomic.Pointer[Backend]
@@ -58,9 +59,9 @@ func New(cfg Config, source *ids.Server, admission *conn.Admission) (*Server, er
 		openapi:   openapiOf(cfg.Version),
 		ending:    make(chan struct{}),
 		born:      cfg.Clock.Mono(),
-		overviews: shared[*builtOverview]{every: ListShare, cost: listRest},
-		members:   latest[[]WorkerInfo]{shared: shared[*asRead[[]WorkerInfo]]{every: workersShare, cost: listRest}},
-		others:    latest[heard]{shared: shared[*asRead[heard]]{every: clusterShare, cost: listRest}},
+		snapshots: kept[*Snapshot]{every: SnapshotAge},
+		members:   kept[[]WorkerInfo]{every: workersShare, rest: listRest},
+		others:    kept[heard]{every: clusterShare, rest: listRest},
 	}
 	for surface := range s.lists {
 		s.lists[surface] = lists{fair.NewTurns(maxLists, 1, ids.Waiters), fair.NewTurns(maxCommon, 1, ids.Waiters)}
@@ -79,7 +80,7 @@ func (s *Server) Stop() { close(s.ending) }
 // SetBackend makes the views those of b from the next request on.
 func (s *Server) SetBackend(b *Backend) {
 	s.backend.Store(b)
-	s.forgetLists()
+	s.changed()
 }
 
 // SetOwner names the life of this daemon in GET /api/clock, also while it has no worker ID.

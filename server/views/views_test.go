@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +20,11 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/fair"
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/reply"
-	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -97,134 +96,139 @@ type rows struct{ segment.Admin }
 
 func (rows) Page(context.Context, string, string, int) ([]segment.Row, error) { return nil, nil }
 
-func TestSharedReading(t *testing.T) {
+// One reading at a time serves all that ask for the same state, and rests, with its error, as long as is written there; what a process
+// that was frozen for an hour read then is not shown for hours more.
+func TestReadingsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const cost = 4
-		s := shared[int]{every: ListShare, cost: cost}
-		var reads atomic.Int64
-		release := make(chan struct{})
-		read := func() (int, error) {
-			n := int(reads.Add(1))
-			<-release
-			return n, fmt.Errorf("error %d", n)
-		}
-		var asking sync.WaitGroup
-		for range 20 {
-			asking.Go(func() {
-				got, err := s.get(read)
-				if got != 1 || err.Error() != "error 1" {
-					t.Errorf("got %d, %v", got, err)
-				}
-			})
-		}
-		time.Sleep(2 * ListShare) // however old it gets: one at a time
-		close(release)
-		asking.Wait()
-		for _, step := range []struct {
-			passes time.Duration
-			want   int
-		}{{2*cost*ListShare - 1, 1}, {1, 2}, {ListShare - 1, 2}, {1, 3}} { // the first took two listShares
-			time.Sleep(step.passes)
-			synctest.Wait()
-			got, err := s.get(read)
-			require.EqualError(t, err, fmt.Sprintf("error %d", got))
-			require.Equal(t, step.want, got)
-		}
-		time.Sleep(ListShare)
-		synctest.Wait()
-		require.Nil(t, s.last, "kept no longer")
-	})
-}
-
-// What a process that was frozen for an hour read then is not shown for hours more, and
-// neither is the turn kept that it had.
-func TestRestAfterAFreezeIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := shared[int]{every: ListShare, cost: listRest}
+		s := newViews(t, clock.System())
+		k := kept[int]{every: time.Second, rest: 4}
 		n := 0
-		read := func() (int, error) {
-			n++
-			time.Sleep(time.Hour)
-			return n, nil
+		var takes time.Duration
+		ask := func(state string) int {
+			r, _ := k.get(s, state, func() (int, error) {
+				n++
+				mine := n
+				time.Sleep(takes)
+				return mine, nil
+			})
+			return r.value
 		}
-		for want := range 3 {
-			got, err := s.get(read)
-			require.NoError(t, err)
-			require.Equal(t, want+1, got)
-			time.Sleep(mostRest)
-			synctest.Wait()
+		for _, step := range []struct {
+			passes, takes time.Duration
+			state         string
+			want          int
+		}{
+			{0, 2 * time.Second, "a", 1},
+			{8*time.Second - 1, 0, "a", 1},
+			{1, 0, "a", 2},
+			{time.Second - 1, 0, "a", 2},
+			{1, time.Hour, "a", 3},
+			{mostRest - 1, 0, "a", 3},
+			{1, 0, "a", 4},
+			{0, 0, "b", 5},
+			{0, 0, "a", 6},
+		} {
+			time.Sleep(step.passes)
+			takes = step.takes
+			var asking sync.WaitGroup
+			for range 20 {
+				asking.Go(func() {
+					if got := ask(step.state); got != step.want {
+						t.Errorf("got %d, want %d", got, step.want)
+					}
+				})
+			}
+			asking.Wait()
 		}
 		turns := fair.NewTurns(1, 1, 1)
-		require.NoError(t, new(Server).inTurn(newRequest(accepted(t), "/db"), turns, func() error { time.Sleep(time.Hour); return nil }))
+		require.NoError(t, s.inTurn(newRequest(accepted(t), "/db"), turns, func() error { time.Sleep(time.Hour); return nil }))
 		time.Sleep(mostRest)
 		synctest.Wait()
 		require.Zero(t, turns.Busy())
 	})
 }
 
-// Also while a reading is under way that began before the change.
-func TestSharedReadingIsForgotten(t *testing.T) {
-	s := shared[string]{every: ListShare}
-	begun, release := make(chan struct{}), make(chan struct{})
-	old := make(chan string)
-	go func() {
-		got, _ := s.get(func() (string, error) { close(begun); <-release; return "old", nil })
-		old <- got
-	}()
-	<-begun
-	s.forget()
-	fresh := func() string {
-		got, err := s.get(func() (string, error) { return "new", nil })
-		require.NoError(t, err)
-		return got
-	}
-	require.Equal(t, "new", fresh())
-	close(release)
-	require.Equal(t, "old", <-old)
-	require.Equal(t, "new", fresh(), "the older reading does not come back")
-}
-
-func TestSharedReadingThatPanics(t *testing.T) {
-	s := shared[int]{every: ListShare}
-	begun, release := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer func() { _ = recover() }()
-		_, _ = s.get(func() (int, error) { close(begun); <-release; panic("x") })
-	}()
-	<-begun
-	waits := make(chan error)
-	go func() { _, err := s.get(nil); waits <- err }()
-	close(release)
-	require.ErrorIs(t, <-waits, reply.ErrInternal)
-}
-
 // What was read is current for twice as long as until the next reading, which takes as long as the last did
 // and a rest; and is stale as soon as a reading fails.
 func TestWhatIsStale(t *testing.T) {
-	clk := clocktest.New(time.UnixMilli(1_700_000_000_000))
-	s := newViews(t, clk)
 	for name, tc := range map[string]struct{ took, current time.Duration }{
 		"quick": {0, 8 * time.Second},
 		"slow":  {time.Second, 14 * time.Second},
 	} {
-		l := latest[int]{shared: shared[*asRead[int]]{every: 2 * time.Second, cost: listRest}}
-		require.False(t, l.stale(s, l.seen()), "nothing was read")
-		got, err := l.read(s, func() (int, error) { clk.Advance(tc.took); return 7, nil })
-		require.NoError(t, err)
-		require.Equal(t, 7, got.value)
-		clk.Advance(tc.current)
-		require.False(t, l.stale(s, l.seen()), name)
-		clk.Advance(time.Millisecond)
-		require.True(t, l.stale(s, l.seen()), name)
-		l.forget()
-		_, err = l.read(s, func() (int, error) { return 8, nil })
-		require.NoError(t, err)
-		l.forget()
-		_, err = l.read(s, func() (int, error) { return 0, worker.ErrUnreachable })
-		require.ErrorIs(t, err, worker.ErrUnreachable)
-		require.True(t, l.stale(s, l.seen()), name)
-		require.Equal(t, 8, l.seen().value, "as read last")
+		synctest.Test(t, func(t *testing.T) {
+			s := newViews(t, clock.System())
+			k := kept[int]{every: 2 * time.Second, rest: listRest}
+			require.False(t, k.stale(k.seen()), "nothing was read")
+			got, err := k.get(s, "", func() (int, error) { time.Sleep(tc.took); return 7, nil })
+			require.NoError(t, err)
+			require.Equal(t, 7, got.value)
+			time.Sleep(tc.current)
+			require.False(t, k.stale(k.seen()), name)
+			time.Sleep(time.Millisecond)
+			require.True(t, k.stale(k.seen()), name)
+			for range 2 { // the error is kept, too
+				got, err = k.get(s, "", func() (int, error) { return 0, worker.ErrUnreachable })
+				require.ErrorIs(t, err, worker.ErrUnreachable)
+				require.Equal(t, 7, got.value, "as read last")
+				require.True(t, k.stale(got), name)
+			}
+		})
 	}
+}
+
+// However many ask, one Snapshot is made in a second, and what is made from it once.
+func TestSnapshotServesForASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newViews(t, clock.System())
+		first, made := s.Snapshot(), 0
+		for range 2 {
+			text, err := first.text("x", func() ([]byte, error) { made++; return []byte("x"), nil })
+			require.NoError(t, err)
+			require.Equal(t, "x", string(text))
+		}
+		require.Equal(t, 1, made)
+		time.Sleep(SnapshotAge - 1)
+		require.Same(t, first, s.Snapshot())
+		time.Sleep(time.Nanosecond)
+		require.NotSame(t, first, s.Snapshot())
+	})
+}
+
+// A change of what is wrong, of what is served or of tags ends a Snapshot at once, also one that is being made.
+func TestSnapshotEndsWithAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wrong []condition.Condition
+		s := newViews(t, clock.System())
+		s.SetBackend(&Backend{})
+		s.cfg.Conditions = func() []condition.Condition { return slices.Clone(wrong) }
+		for i, change := range []func(){
+			func() { wrong = append(wrong, condition.ByCode(condition.IssuingStalled, "", nil)) },
+			func() { wrong = nil },
+			func() { s.SetBackend(nil) },
+			func() { s.SetBackend(&Backend{}) },
+			s.changed,
+			s.Drain,
+		} {
+			release, first := make(chan struct{}), true
+			s.cfg.Events = func() []OverviewEvent {
+				if first {
+					first = false
+					<-release
+				}
+				return nil
+			}
+			time.Sleep(SnapshotAge)
+			go s.Snapshot()
+			synctest.Wait()
+			change()
+			now := s.Snapshot()
+			ready := map[int]bool{1: true, 3: true, 4: true}[i]
+			require.Equal(t, ready, now.IsReady(), i)
+			close(release)
+			synctest.Wait()
+			require.Equal(t, ready, s.Snapshot().IsReady(), i)
+		}
+	})
 }
 
 func TestTagsThatNeedLookingAtComeFirst(t *testing.T) {
@@ -301,37 +305,13 @@ func TestTurnsRest(t *testing.T) {
 	turns := s.lists[conn.Public].own
 	began := time.Now()
 	for range 3 {
-		require.NoError(t, s.list(newRequest(accepted(t), "/db"), reply.ContentHTML, func() ([]byte, error) {
+		require.NoError(t, s.list(newRequest(accepted(t), "/db"), reply.ContentHTML, func(*Snapshot) ([]byte, error) {
 			time.Sleep(20 * time.Millisecond)
 			return nil, nil
 		}))
 	}
 	require.GreaterOrEqual(t, time.Since(began), 3*20*time.Millisecond+2*listRest*20*time.Millisecond)
 	require.Eventually(t, func() bool { return turns.Busy() == 0 }, time.Minute, time.Millisecond)
-}
-
-// What is the same for all clients is made once.
-func TestPlainPagesAreMadeOnce(t *testing.T) {
-	var made atomic.Int64
-	s := newViews(t, clock.System())
-	var asking sync.WaitGroup
-	for range 20 {
-		asking.Go(func() {
-			text, err := s.text("/db", time.Hour, func() ([]byte, error) { made.Add(1); return []byte("x"), nil })
-			if err != nil || string(text) != "x" {
-				t.Error(text, err)
-			}
-		})
-	}
-	asking.Wait()
-	require.EqualValues(t, 1, made.Load())
-	text, err := s.text("/cache", time.Hour, func() ([]byte, error) { return []byte("y"), nil })
-	require.NoError(t, err)
-	require.Equal(t, "y", string(text))
-	s.forgetLists()
-	text, err = s.text("/db", time.Hour, func() ([]byte, error) { return []byte("z"), nil })
-	require.NoError(t, err)
-	require.Equal(t, "z", string(text))
 }
 
 // Lists have their own room.

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/server/views"
@@ -34,7 +33,7 @@ func (d *daemon) serveBackend(l *life) {
 func (l *life) info() views.WorkerInfo {
 	r, d := l.worker.Record(), l.d
 	info := views.WorkerInfo{
-		ID: r.WorkerID, Node: r.Node, Owner: l.owner, Instance: r.Instance, Cluster: r.Cluster, Layout: r.Layout, Epoch: r.Epoch, State: l.state(),
+		ID: r.WorkerID, Node: r.Node, Owner: l.owner, Instance: r.Instance, Cluster: r.Cluster, Layout: r.Layout, Epoch: r.Epoch,
 		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Floor: r.Floor, Limit: r.Limit, Since: l.worker.Since(), Started: d.started.Time(), Version: d.Version,
 	}
 	if l.registry != nil {
@@ -42,6 +41,3 @@ func (l *life) info() views.WorkerInfo {
 	}
 	return info
 }
-
-// state is the worker's state in GET /api/worker.
-func (l *life) state() string { return condition.WorkerState(l.conditions()) }

@@ -143,7 +143,7 @@ func (d *daemon) listen(ctx, base context.Context) (err error) {
 	}
 	d.server.SetOwner(uuid.NewString()) // until a life has its own: by it others know a leafd
 	// Most metrics have values once the part that they measure has started.
-	measured := metrics.Config{Registerer: registry, Clock: d.Clock, Ready: d.server.Ready}
+	measured := metrics.Config{Registerer: registry, Clock: d.Clock, Ready: d.isReady}
 	if d.cfg.Snowflake.On {
 		measured.States = condition.WorkerStates()
 	}

@@ -170,7 +170,7 @@ func (l *life) serve(ctx context.Context) error {
 	d := l.d
 	d.life.Store(l)
 	d.serveBackend(l)
-	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: l.state})
+	d.metrics.SetSnowflake(metrics.Snowflake{Worker: l.worker, Generator: l.ids, Layout: d.cfg.Snowflake.Layout, State: d.workerState})
 	l.sayIssuing()
 	d.issues()
 	parts, ctx := errgroup.WithContext(ctx)

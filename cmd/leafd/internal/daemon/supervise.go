@@ -61,19 +61,25 @@ func (d *daemon) issues() {
 func (d *daemon) hold(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, holdBack)
 	defer cancel()
-	for !d.server.Ready() && d.Clock.Sleep(ctx, time.Millisecond) == nil {
+	for !d.isReady() && d.Clock.Sleep(ctx, time.Millisecond) == nil {
 	}
 }
+
+// isReady reports whether GET /readyz answers 200.
+func (d *daemon) isReady() bool { return d.server.Snapshot().IsReady() }
+
+// workerState is the worker's state in metrics, as in GET /api/worker.
+func (d *daemon) workerState() string { return condition.WorkerState(d.server.Snapshot().Conditions) }
 
 // statusLine is the daemon's state in one line, as `systemctl status` shows it: the worst that is wrong,
 // what serves, and how much more is wrong.
 func (d *daemon) statusLine() string {
-	line := "ready"
-	all := slices.DeleteFunc(d.server.Conditions(), func(c condition.Condition) bool { return c.Event })
+	line, now := "ready", d.server.Snapshot()
+	all := slices.DeleteFunc(slices.Clone(now.Conditions), func(c condition.Condition) bool { return c.Event })
 	if len(all) > 0 {
 		worst := all[0]
 		line = "degraded: "
-		if !d.server.Ready() {
+		if !now.IsReady() {
 			line = "NOT READY: "
 		}
 		line += worst.Headline
@@ -84,9 +90,8 @@ func (d *daemon) statusLine() string {
 			line += ": " + worst.Cause
 		}
 	}
-	if l := d.life.Load(); l != nil {
-		r := l.worker.Record()
-		line += fmt.Sprintf("; worker %d (%s)", r.WorkerID, r.Node)
+	if w := now.Worker; w != nil {
+		line += fmt.Sprintf("; worker %d (%s)", w.ID, w.Node)
 	}
 	if segments := d.segments.Load(); segments != nil {
 		line += fmt.Sprintf("; tags in %s: %d", d.cfg.Store(true).Kind(), segments.Len())
