@@ -36,7 +36,6 @@ func TestBenchOfARealDaemon(t *testing.T) {
 		want func(t *testing.T, j cli.BenchJSON)
 	}{
 		{"closed loop", nil, func(t *testing.T, j cli.BenchJSON) {
-			require.Zero(t, j.Service)
 			require.Zero(t, j.Due)
 		}},
 		{"batches", []string{"-n", "1000", "--clients", "4"}, func(t *testing.T, j cli.BenchJSON) {
@@ -45,10 +44,6 @@ func TestBenchOfARealDaemon(t *testing.T) {
 		{"open loop", []string{"--rate", "200", "--clients", "10"}, func(t *testing.T, j cli.BenchJSON) {
 			require.Equal(t, int64(100), j.Due)
 			require.Equal(t, j.Due, j.Sent+j.NotSent)
-			require.Positive(t, j.Service.P50)
-		}},
-		{"pipelined", []string{"--pipeline", "16", "--clients", "4"}, func(t *testing.T, j cli.BenchJSON) {
-			require.Zero(t, j.Sent%16)
 		}},
 		{"segment IDs", []string{"--mode", "segment", "--key", "leaf-segment-test", "-n", "20", "--rate", "100"}, func(t *testing.T, j cli.BenchJSON) {
 			require.Equal(t, "leaf-segment-test", j.Unique[0].Key)
@@ -60,7 +55,7 @@ func TestBenchOfARealDaemon(t *testing.T) {
 			require.Positive(t, j.Answered)
 			require.Equal(t, j.Sent, j.Answered)
 			require.Empty(t, j.Failures)
-			require.Zero(t, j.NotGrowing+j.Wrong+j.Unknown)
+			require.Zero(t, j.NotGrowing+j.Wrong)
 			require.Equal(t, j.IDs, j.Unique[0].IDs)
 			require.Equal(t, j.IDs, j.Unique[0].Compared)
 			require.Zero(t, j.Unique[0].Surplus)
@@ -73,7 +68,7 @@ func TestBenchOfARealDaemon(t *testing.T) {
 
 	t.Run("for people", func(t *testing.T) {
 		out := leafd(t, "bench", "--url", l.url, "--duration", "200ms", "--rate", "100").OK(t)
-		for _, s := range []string{"FIELD", "0.2 s", "rate ", "IDs were compared, and none came twice", "P99.99", "from its turn", "from sending"} {
+		for _, s := range []string{"FIELD", "0.2 s", "rate ", "IDs were compared, and none came twice", "P99.99", "from when it was due"} {
 			require.Contains(t, out, s)
 		}
 	})
@@ -100,12 +95,11 @@ func TestBenchFindsTwoDaemonsOfOneWorkerID(t *testing.T) {
 	require.Positive(t, set.Surplus)
 	require.Len(t, set.First, loadtest.MaxFirst)
 	for _, d := range set.First {
-		require.Equal(t, int64(2), d.Times)
-		require.NotEqual(t, d.Places[0].Client%2, d.Places[1].Client%2, "clients alternate between the daemons")
+		require.Equal(t, 2, d.Times)
 	}
 	out = leafd(t, append([]string{"bench"}, args...)...)
 	require.Equal(t, cli.ExitFailure, out.Code)
-	for _, s := range []string{"FAILED: ", "repeated ID ", " one of ", "client ", a.url + "  ", b.url + "  "} {
+	for _, s := range []string{"FAILED: ", "repeated ID ", " one of ", a.url + "  ", b.url + "  "} {
 		require.Contains(t, out.Stdout, s)
 	}
 }
@@ -128,7 +122,6 @@ func TestBenchWhileADaemonIsKilled(t *testing.T) {
 	require.Positive(t, j.Targets[0].Answered)
 	require.Positive(t, j.Targets[0].Failed)
 	require.Zero(t, j.Targets[1].Failed)
-	require.LessOrEqual(t, j.Unknown, int64(8), "one request of each client, at most")
 	for _, f := range j.Failures {
 		require.Zero(t, f.Status)
 		require.Contains(t, []string{"connection_closed", "connection_refused"}, f.Code)
@@ -149,7 +142,7 @@ func TestBenchIsInterrupted(t *testing.T) {
 	l.awaitIssued(100)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.NoError(t, cmd.Wait(), stderr.String())
-	require.Contains(t, stdout.String(), "ended early: 1h0m0s were asked for")
+	require.Contains(t, stdout.String(), "1h0m0s were asked for")
 	require.Contains(t, stdout.String(), "were compared, and none came twice")
 	require.NotContains(t, stderr.String(), "leafd:")
 }

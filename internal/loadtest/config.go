@@ -1,10 +1,10 @@
 package loadtest
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -35,17 +35,6 @@ const (
 	Segment   Mode = "segment"
 )
 
-// Bounds of a Config.
-const (
-	MaxClients = 100_000
-	MaxBatch   = 1_000_000
-	MaxRate    = 10_000_000 // requests a second
-	MaxKeys    = 64
-	// MaxPipeline bounds Pipeline: a server need not read on while its answers
-	// aren't read, so that as many requests have to fit into the buffers between.
-	MaxPipeline = 256
-)
-
 // Config says what to ask, how often, and what to check.
 type Config struct {
 	// URLs are the daemons, http://host:port, https://host:port or unix:/path;
@@ -54,18 +43,14 @@ type Config struct {
 	URLs []string
 	// Mode is the kind of IDs.
 	Mode Mode
-	// Keys are the keys, or tags, that each client asks for in turn; 1 to MaxKeys.
+	// Keys are the keys, or tags, that each client asks for in turn.
 	Keys []string
-	// Batch is how many IDs a request asks for, 1 to MaxBatch.
+	// Batch is how many IDs a request asks for, up to a million.
 	Batch int
-	// Rate is how many requests a second have their turn; 0: a closed loop.
+	// Rate is how many requests a second have their turn, up to ten million; 0: a closed loop.
 	Rate float64
-	// Clients is how many connections there are, 1 to MaxClients.
+	// Clients is how many connections there are, up to 100,000.
 	Clients int
-	// Pipeline is how many requests a client sends together at most, 0 to
-	// MaxPipeline; it waits for all of their answers before it sends more, and 0 is
-	// 1. Of an open loop they are those that are due by their turn.
-	Pipeline int
 	// Duration is how long requests are sent.
 	Duration time.Duration
 	// Timeout is how long an answer may take; up to an eighth more.
@@ -74,44 +59,39 @@ type Config struct {
 	TLS *tls.Config
 	// Check compares the IDs with each other, as far as Result.Unique says.
 	Check bool
+	// Growing checks that the snowflake IDs that a client gets grow, for a URL that is one
+	// daemon. (Those of one answer always have to.)
+	Growing bool
+	// Ask, unless nil, is called in place of a request for IDs, of which nothing is known then; within
+	// Timeout. Its error fails the request.
+	Ask func(ctx context.Context) error
 	// Take, unless nil, is called with the IDs of each answer, by one goroutine at a
 	// time. set is the index of the key with Mode Segment, 0 for all snowflake IDs.
 	Take func(set int, p Place, ids []int64)
 	// FirstClient is the number of the first client in the places of IDs.
 	FirstClient int
-	// Growing checks that the snowflake IDs of a connection grow. (Those of one
-	// answer always have to.)
-	Growing bool
 	// Every is how often Progress is called while the load runs; 0: never.
 	Every    time.Duration
 	Progress func(Progress)
 }
 
 func (c Config) check() error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...))
-	}
-	switch {
-	case len(c.URLs) == 0:
-		return bad("no URL")
-	case c.Mode != Snowflake && c.Mode != Segment:
-		return bad("mode is %q: want %s or %s", c.Mode, Snowflake, Segment)
-	case len(c.Keys) == 0 || len(c.Keys) > MaxKeys || slices.Contains(c.Keys, ""):
-		return bad("%d keys: want 1 to %d, none empty", len(c.Keys), MaxKeys)
-	case c.Batch < 1 || c.Batch > MaxBatch:
-		return bad("%d IDs a request: want 1 to %d", c.Batch, MaxBatch)
-	case math.IsNaN(c.Rate) || c.Rate < 0 || c.Rate > MaxRate:
-		return bad("rate is %v: want 0 to %d a second", c.Rate, int(MaxRate))
-	case c.Clients < 1 || c.Clients > MaxClients:
-		return bad("%d clients: want 1 to %d", c.Clients, MaxClients)
-	case c.Clients < len(c.URLs):
-		return bad("%d clients for %d URLs: want one for each at least", c.Clients, len(c.URLs))
-	case c.Pipeline < 0 || c.Pipeline > MaxPipeline:
-		return bad("%d requests together: want 1 to %d", c.Pipeline, MaxPipeline)
-	case c.Duration <= 0:
-		return bad("duration is %s: want more than 0", c.Duration)
-	case c.Timeout < time.Millisecond:
-		return bad("time-out is %s: want a millisecond or more", c.Timeout)
+	for _, wrong := range []struct {
+		is   bool
+		says string
+	}{
+		{c.Clients < max(1, len(c.URLs)) || c.Clients > 100_000, fmt.Sprintf("%d clients: want 1 to 100000, and one for each URL", c.Clients)},
+		{c.Duration <= 0, fmt.Sprintf("duration is %s: want more than 0", c.Duration)},
+		{!(c.Rate >= 0 && c.Rate <= 1e7), fmt.Sprintf("rate is %v: want 0 to 10000000 a second", c.Rate)}, // NaN too
+		{c.Timeout < time.Millisecond, fmt.Sprintf("time-out is %s: want a millisecond or more", c.Timeout)},
+		{c.Ask == nil && len(c.URLs) == 0, "no URL"},
+		{c.Ask == nil && c.Mode != Snowflake && c.Mode != Segment, fmt.Sprintf("mode is %q: want %s or %s", c.Mode, Snowflake, Segment)},
+		{c.Ask == nil && (len(c.Keys) == 0 || slices.Contains(c.Keys, "")), "a key is empty, or there is none"},
+		{c.Ask == nil && (c.Batch < 1 || c.Batch > 1e6), fmt.Sprintf("%d IDs a request: want 1 to 1000000", c.Batch)},
+	} {
+		if wrong.is {
+			return fmt.Errorf("%w: %s", ErrConfig, wrong.says)
+		}
 	}
 	return nil
 }

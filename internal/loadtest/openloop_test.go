@@ -31,7 +31,6 @@ func TestStallIsSeen(t *testing.T) {
 		require.Equal(t, int64(1250), r.Due)
 		require.GreaterOrEqual(t, r.Latency.P90, stall/2)
 		require.GreaterOrEqual(t, r.Latency.Max, stall)
-		require.Less(t, r.Service.P90, stall/2)
 	})
 	// The same in a closed loop: four requests of thousands.
 	t.Run("closed loop", func(t *testing.T) {
@@ -58,10 +57,7 @@ func TestRateMissed(t *testing.T) {
 	require.Equal(t, int64(400), r.Due)
 	require.LessOrEqual(t, r.Sent, int64(20))
 	require.Equal(t, r.Due-r.Sent, r.NotSent)
-	// The queue grew until the end: its last had waited for most of it. On a busy machine the first
-	// request may take all of the time, and nothing waits.
-	require.GreaterOrEqual(t, r.Latency.Max, r.Service.P50)
-	if r.Sent > 1 {
-		require.Greater(t, r.Latency.Max, r.Service.P50)
+	if r.Sent > 4 { // else a busy machine's requests took all of the time
+		require.Greater(t, r.Latency.Max, 100*time.Millisecond, "the queue grew until the end")
 	}
 }

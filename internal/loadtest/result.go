@@ -1,10 +1,14 @@
 package loadtest
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -23,46 +27,76 @@ type Latency struct {
 	Max   time.Duration `json:"max"`
 }
 
+// NewHistogram returns one of latencies in nanoseconds, up to an hour, with three digits.
+func NewHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(128, int64(time.Hour), 3) }
+
 // LatencyOf sums up h, which NewHistogram made; of none it is zero.
 func LatencyOf(h *hdrhistogram.Histogram) Latency {
 	if h.TotalCount() == 0 {
 		return Latency{}
 	}
-	at := h.ValueAtPercentiles([]float64{50, 90, 99, 99.9, 99.99})
-	return Latency{
-		Count: h.TotalCount(), Mean: time.Duration(h.Mean()), Max: time.Duration(h.Max()),
-		P50: time.Duration(at[50]), P90: time.Duration(at[90]), P99: time.Duration(at[99]),
-		P999: time.Duration(at[99.9]), P9999: time.Duration(at[99.99]),
-	}
+	at := func(percent float64) time.Duration { return time.Duration(h.ValueAtPercentile(percent)) }
+	return Latency{h.TotalCount(), time.Duration(h.Mean()), at(50), at(90), at(99), at(99.9), at(99.99), time.Duration(h.Max())}
+}
+
+// Counts are sums over requests.
+type Counts struct {
+	// Sent is how many requests were sent, or could not be because there was no connection.
+	Sent int64 `json:"requests"`
+	// Answered is how many brought IDs.
+	Answered int64 `json:"answered"`
+	// Failed is how many requests were refused, failed or brought anything else.
+	Failed int64 `json:"failed"`
+	// IDs is how many came.
+	IDs int64 `json:"ids"`
+}
+
+// plus returns c and sign times o.
+func (c Counts) plus(o Counts, sign int64) Counts {
+	return Counts{c.Sent + sign*o.Sent, c.Answered + sign*o.Answered, c.Failed + sign*o.Failed, c.IDs + sign*o.IDs}
+}
+
+// Place is where an ID came from: the answer to a client's request.
+type Place struct {
+	Client  int           // its number
+	Request int64         // number of the request among those of its client
+	At      time.Duration // when the answer came, since the start
+}
+
+// String returns p for people.
+func (p Place) String() string {
+	return fmt.Sprintf("client %d, request %d, at %.6f s", p.Client, p.Request, p.At.Seconds())
+}
+
+// Failure is one way in which requests failed.
+type Failure struct {
+	// Status is the HTTP status; 0: there was no answer.
+	Status int `json:"status"`
+	// Code is the daemon's error code, "" where the answer had none; without an
+	// answer a word for what went wrong, as timeout or connection_refused.
+	Code    string `json:"code"`
+	Count   int64  `json:"count"`
+	Example string `json:"example"` // of the first
 }
 
 // Progress is a look at a run under way.
 type Progress struct {
-	Elapsed  time.Duration
-	Interval time.Duration // since the last look
-	Total    Counts
-	Since    Counts  // of the interval
-	Latency  Latency // of the interval
-	// Behind is how many requests have had their turn and aren't sent yet.
-	Behind int64
+	Elapsed, Interval time.Duration // since the start, and since the last look
+	Total, Since      Counts        // of these
+	Latency           Latency       // of the interval
+	Behind            int64         // requests that have had their turn and aren't sent yet
 }
 
 // Result is what a run showed.
 type Result struct {
-	Begun  time.Time     `json:"begun"`
 	Window time.Duration `json:"window_ns"` // how long requests were sent
 	// Elapsed is until the last IDs came: the rates are computed from it.
 	Elapsed time.Duration `json:"elapsed_ns"`
-	// EndedEarly says that the run was ended before its duration.
-	EndedEarly bool `json:"ended_early"`
 
 	Counts
-	Targets []TargetCounts `json:"daemons"`
-	// Latency counts from a request's turn; Service, of an open loop, from when
-	// it was sent.
-	Latency  Latency   `json:"latency_ns"`
-	Service  Latency   `json:"service_ns,omitzero"`
-	Failures []Failure `json:"failures"` // the most frequent first
+	Targets  []TargetCounts `json:"daemons"`
+	Latency  Latency        `json:"latency_ns"` // from a request's turn
+	Failures []Failure      `json:"failures"`   // the most frequent first
 
 	// Due is how many requests had their turn, and NotSent how many of them were
 	// never sent because all clients waited for answers until the end. 0 in a
@@ -70,11 +104,10 @@ type Result struct {
 	Due     int64 `json:"due"`
 	NotSent int64 `json:"not_sent"`
 
-	// NotGrowing is how many IDs did not exceed the one before, Wrong how many
+	// NotGrowing is how many IDs did not exceed the one before, and Wrong how many
 	// answers of status 200 were not the IDs asked for.
-	NotGrowing      int64   `json:"not_growing"`
-	FirstNotGrowing []Fault `json:"first_not_growing,omitempty"`
-	Wrong           int64   `json:"wrong_answers"`
+	NotGrowing int64 `json:"not_growing"`
+	Wrong      int64 `json:"wrong_answers"`
 
 	// Unique has a verdict for each set of IDs that must differ, with Config.Check.
 	Unique []UniqueSet `json:"unique,omitempty"`
@@ -89,71 +122,8 @@ type TargetCounts struct {
 	Counts
 }
 
-// watch looks at the run until done is closed.
-func (r *run) watch(done <-chan struct{}) {
-	if r.cfg.Every <= 0 || r.cfg.Progress == nil {
-		return
-	}
-	ticker := time.NewTicker(r.cfg.Every)
-	defer ticker.Stop()
-	var before Progress
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticker.C:
-		}
-		p := Progress{Elapsed: r.schedule.now()}
-		p.Total, p.Latency = r.rec.look()
-		p.Interval = p.Elapsed - before.Elapsed
-		p.Since = p.Total
-		p.Since.plus(before.Total, -1)
-		if r.cfg.Rate > 0 {
-			p.Behind = max(0, r.schedule.due(p.Elapsed)-r.schedule.turns.Load())
-		}
-		r.cfg.Progress(p)
-		before = p
-	}
-}
-
-// result puts together what was recorded, once all clients have ended.
-func (r *run) result(begun time.Time) *Result {
-	rec := r.rec
-	counts, _ := rec.look()
-	window := r.schedule.window()
-	res := &Result{
-		Begun: begun.UTC(), Window: window, Elapsed: max(rec.last, window), EndedEarly: window < r.cfg.Duration,
-		Counts: counts, Latency: LatencyOf(rec.all), Failures: []Failure{},
-		NotGrowing: rec.fell, FirstNotGrowing: rec.fellAt, Wrong: rec.wrong,
-		Latencies: rec.all,
-	}
-	for i, t := range r.targets {
-		res.Targets = append(res.Targets, TargetCounts{URL: t.name, Counts: rec.targets[i]})
-	}
-	for _, f := range rec.failures {
-		res.Failures = append(res.Failures, *f)
-	}
-	slices.SortFunc(res.Failures, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Code, b.Code))
-	})
-	if r.cfg.Rate > 0 {
-		res.Service = LatencyOf(rec.service)
-		res.Due = r.schedule.due(window)
-		res.NotSent = max(0, res.Due-counts.Sent)
-	}
-	for i, set := range r.seen {
-		key := ""
-		if r.cfg.Mode == Segment {
-			key = r.cfg.Keys[i]
-		}
-		res.Unique = append(res.Unique, set.compare(key))
-	}
-	return res
-}
-
 // Surplus is how many of the IDs compared had come before.
-func (r *Result) Surplus() int64 {
-	var n int64
+func (r *Result) Surplus() (n int64) {
 	for _, set := range r.Unique {
 		n += set.Surplus
 	}
@@ -177,4 +147,145 @@ func (r *Result) Verdict() error {
 		errs = append(errs, ErrFailed)
 	}
 	return errors.Join(errs...)
+}
+
+// recorder takes the outcomes of all clients.
+type recorder struct {
+	mu       sync.Mutex
+	interval *hdrhistogram.Histogram // mu protects; latencies since the last look
+	all      *hdrhistogram.Histogram // mu protects; those before
+	targets  []Counts                // mu protects; by target
+	last     time.Duration           // mu protects; when the last IDs came
+	failures map[string]*Failure     // mu protects; by status and code
+	fell     int64                   // mu protects; IDs that didn't grow
+	wrong    int64                   // mu protects; answers that were not the IDs asked for
+	seen     []*idSet                // mu protects; none without Config.Check
+}
+
+func newRecorder(cfg Config) *recorder {
+	r := &recorder{interval: NewHistogram(), all: NewHistogram(), failures: map[string]*Failure{}, targets: make([]Counts, max(1, len(cfg.URLs)))}
+	if cfg.Check {
+		sets := cfg.set(len(cfg.Keys)-1) + 1
+		for range sets {
+			r.seen = append(r.seen, &idSet{room: maxKept / sets})
+		}
+	}
+	return r
+}
+
+// takeLocked notes the IDs of an answer; r.mu is held.
+func (r *recorder) takeLocked(cfg Config, key int, p Place, ids []int64) {
+	if len(ids) > 0 && r.seen != nil {
+		r.seen[cfg.set(key)].add(ids)
+	}
+	if len(ids) > 0 && cfg.Take != nil {
+		cfg.Take(cfg.set(key), p, ids)
+	}
+}
+
+// growingLocked checks that the IDs of an answer grow, from the one before, and returns the last; r.mu is held.
+func (r *recorder) growingLocked(ids []int64, before int64) int64 {
+	for _, id := range ids {
+		if id <= before {
+			r.fell++
+		}
+		before = id
+	}
+	return before
+}
+
+// answeredLocked records how long a request took; r.mu is held. What is longer than an hour counts as one.
+func (r *recorder) answeredLocked(turn, sent, done time.Duration) {
+	_ = r.interval.RecordValue(int64(min(done-min(turn, sent), time.Hour))) // it fails for values out of range only
+	r.last = max(r.last, done)
+}
+
+// failedLocked records a request that failed; r.mu is held.
+func (r *recorder) failedLocked(status int, code, example string) {
+	key := fmt.Sprint(status, code)
+	if r.failures[key] == nil && len(r.failures) >= 50 {
+		key, status, code = "other", 0, "other"
+	}
+	if r.failures[key] == nil {
+		r.failures[key] = &Failure{Status: status, Code: code, Example: example}
+	}
+	r.failures[key].Count++
+}
+
+// look returns the counts so far, and the latencies since the last look.
+func (r *recorder) look() (counts Counts, latency Latency) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.targets {
+		counts = counts.plus(c, 1)
+	}
+	latency = LatencyOf(r.interval)
+	r.all.Merge(r.interval)
+	r.interval.Reset()
+	return counts, latency
+}
+
+// watch looks at the run until done is closed.
+func (r *run) watch(done <-chan struct{}) {
+	if r.cfg.Every <= 0 || r.cfg.Progress == nil {
+		return
+	}
+	ticker := time.NewTicker(r.cfg.Every)
+	defer ticker.Stop()
+	for before := (Progress{}); ; {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+		p := Progress{Elapsed: r.now()}
+		p.Total, p.Latency = r.rec.look()
+		p.Interval, p.Since = p.Elapsed-before.Elapsed, p.Total.plus(before.Total, -1)
+		if r.cfg.Rate > 0 {
+			p.Behind = max(0, r.due(p.Elapsed)-r.turns.Load())
+		}
+		r.cfg.Progress(p)
+		before = p
+	}
+}
+
+// result puts together what was recorded, once all clients have ended.
+func (r *run) result() *Result {
+	rec, window := r.rec, r.window()
+	counts, _ := rec.look()
+	res := &Result{
+		Window: window, Elapsed: max(rec.last, window), Counts: counts, Latency: LatencyOf(rec.all), Failures: []Failure{},
+		NotGrowing: rec.fell, Wrong: rec.wrong, Latencies: rec.all,
+	}
+	for i, t := range r.targets {
+		res.Targets = append(res.Targets, TargetCounts{URL: t.name, Counts: rec.targets[i]})
+	}
+	for f := range maps.Values(rec.failures) {
+		res.Failures = append(res.Failures, *f)
+	}
+	slices.SortFunc(res.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Code, b.Code))
+	})
+	if r.cfg.Rate > 0 {
+		res.Due = r.due(window)
+		res.NotSent = max(0, res.Due-counts.Sent)
+	}
+	for i, set := range rec.seen {
+		key := ""
+		if r.cfg.Mode == Segment {
+			key = r.cfg.Keys[i]
+		}
+		res.Unique = append(res.Unique, set.compare(key))
+	}
+	return res
+}
+
+// sample is the beginning of what a server said, for people.
+func sample(body []byte) string {
+	const most = 200
+	text, more := bytes.TrimSpace(body), ""
+	if len(text) > most {
+		text, more = text[:most], "…"
+	}
+	return strings.ToValidUTF8(string(text), "?") + more
 }

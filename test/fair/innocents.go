@@ -17,12 +17,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/proctest"
@@ -34,31 +36,6 @@ const (
 	// innocents' requests a second, and those for health.
 	rate, healthRate = 20, 4
 )
-
-// seen is what innocents saw.
-type seen struct {
-	mu     sync.Mutex
-	asked  int             // mu protects
-	served []time.Duration // mu protects
-}
-
-func (s *seen) add(took time.Duration, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked++
-	if err == nil {
-		s.served = append(s.served, took)
-	}
-}
-
-// at returns the time that so many of a hundred were served in.
-func (s *seen) at(percent int) time.Duration {
-	if len(s.served) == 0 {
-		return 0
-	}
-	slices.Sort(s.served)
-	return s.served[(len(s.served)-1)*percent/100].Round(10 * time.Microsecond)
-}
 
 // measure prints what innocents see alone, and beside a crowd.
 func (r *row) measure(program string, number, seconds int) (err error) {
@@ -116,7 +93,10 @@ func (r *row) measure(program string, number, seconds int) (err error) {
 		ask = sqlAsker(table, url)
 	}
 	health := (&row{asks: "/readyz"}).asker(url, secure, false)
-	alone, _ := during(ctx, time.Duration(seconds)*time.Second/2, ask, health)
+	alone, _, err := during(ctx, time.Duration(seconds)*time.Second/2, ask, health)
+	if err != nil {
+		return err
+	}
 	target := address
 	if r.port == portRedis {
 		target = redis
@@ -133,36 +113,28 @@ func (r *row) measure(program string, number, seconds int) (err error) {
 	}
 	defer func() { <-p.Done() }()
 	time.Sleep(3 * time.Second) // it is there
-	beside, healthy := during(ctx, time.Duration(seconds)*time.Second, ask, health)
+	beside, healthy, err := during(ctx, time.Duration(seconds)*time.Second, ask, health)
 	fmt.Fprintf(os.Stdout, "%-56s %9s %9s  %9s %9s %9s %5d of %3d %2d of %2d\n", //nolint:errcheck // a lost line is seen
-		r.name, alone.at(50), alone.at(99), beside.at(50), beside.at(99), beside.at(100), len(beside.served), beside.asked, len(healthy.served), healthy.asked)
-	return nil
+		r.name, short(alone.Latency.P50), short(alone.Latency.P99), short(beside.Latency.P50), short(beside.Latency.P99), short(beside.Latency.Max),
+		beside.Answered, beside.Due, healthy.Answered, healthy.Due)
+	return err
 }
 
+func short(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+
 // during has innocents ask, at their rate whether they are answered or not.
-func during(ctx context.Context, d time.Duration, ask, health func(ctx context.Context) error) (asked, healthy *seen) {
-	asked, healthy = new(seen), new(seen)
-	var all sync.WaitGroup
-	for _, one := range []struct {
-		ask  func(ctx context.Context) error
-		into *seen
-		rate int
-	}{{ask, asked, rate}, {health, healthy, healthRate}} {
-		all.Go(func() {
-			for i := range int(d.Seconds() * float64(one.rate)) {
-				all.Go(func() {
-					time.Sleep(time.Duration(i) * time.Second / time.Duration(one.rate))
-					within, cancel := context.WithTimeout(ctx, patience)
-					defer cancel()
-					began := time.Now()
-					err := one.ask(within)
-					one.into.add(time.Since(began), err)
-				})
-			}
-		})
+func during(ctx context.Context, d time.Duration, ask, health func(ctx context.Context) error) (asked, healthy *loadtest.Result, err error) {
+	load := func(into **loadtest.Result, rate float64, ask func(ctx context.Context) error) func() error {
+		return func() (err error) {
+			*into, err = loadtest.Run(ctx, loadtest.Config{Ask: ask, Rate: rate, Clients: int(2 * rate * patience.Seconds()), Duration: d, Timeout: patience})
+			return err
+		}
 	}
-	all.Wait()
-	return asked, healthy
+	var both errgroup.Group
+	both.Go(load(&asked, rate, ask))
+	both.Go(load(&healthy, healthRate, health))
+	err = both.Wait()
+	return asked, healthy, err
 }
 
 // asker returns what asks once, over connections that are kept or not.

@@ -73,7 +73,7 @@ func (f *figures) turn(ctx context.Context, o options, url string) ([]*loadtest.
 		wg.Go(func() {
 			results[i], errs[i] = loadtest.Run(ctx, loadtest.Config{
 				URLs: []string{url}, Mode: s.mode, Keys: s.keys, Batch: 1, Rate: f.rate * s.share,
-				Clients: s.clients(o.clients), Pipeline: o.pipeline, Duration: f.turns.each, Timeout: timeout,
+				Clients: s.clients(o.clients), Duration: f.turns.each, Timeout: timeout,
 			})
 		})
 	}

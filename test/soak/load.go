@@ -88,7 +88,7 @@ func (l *load) run(ctx context.Context, streams []stream, rate float64, d time.D
 func (l *load) config(s stream, rate float64, d time.Duration, broken func(error)) loadtest.Config {
 	cfg := loadtest.Config{
 		URLs: []string{l.url}, Mode: s.mode, Keys: s.keys, Batch: s.batch, Rate: rate * s.share,
-		Clients: s.clients(l.o.clients), Pipeline: l.o.pipeline, FirstClient: l.clients, Duration: d, Timeout: timeout, Growing: true,
+		Clients: s.clients(l.o.clients), FirstClient: l.clients, Duration: d, Timeout: timeout, Growing: true,
 		Every: l.o.every(), Progress: func(p loadtest.Progress) {
 			l.mu.Lock()
 			defer l.mu.Unlock()

@@ -7,8 +7,6 @@ import (
 	"math"
 	"strconv"
 	"time"
-
-	"github.com/leafd/leafd/internal/loadtest"
 )
 
 // half is the rate that is half of what the daemon takes.
@@ -35,7 +33,6 @@ type options struct {
 	rate     float64       // requests a second; 0: half of the capacity
 	outage   time.Duration // how long the database is away at least; a tenth of duration at most
 	clients  int           // connections
-	pipeline int           // requests that are sent together on one at most
 	p999     time.Duration // what 99.9 % of the requests may take, where the bare server keeps that
 	seed     uint64
 }
@@ -56,7 +53,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&rate, "rate", "50000", "requests a second, or half: half of what a closed loop reaches before")
 	fs.DurationVar(&o.outage, "outage", 20*time.Second, "how long the database is away, and then until the daemon has felt it; at most a tenth of the duration")
 	fs.IntVar(&o.clients, "clients", minClients, "connections")
-	fs.IntVar(&o.pipeline, "pipeline", 128, "requests of a connection that are sent together, of those that are due, at most")
 	fs.DurationVar(&o.p999, "p999", time.Millisecond, "what 99.9 % of the requests may take where the -bare server keeps that; elsewhere they may take 1.2 times as long as there")
 	fs.Uint64Var(&o.seed, "seed", 1, "of what is left to chance: steps of the tags, when and how the database is stopped")
 	if err := fs.Parse(args); err != nil {
@@ -86,8 +82,6 @@ func (o *options) check(rate string, rest []string) error {
 		return fmt.Errorf("-outage is %s: want more than 0", o.outage)
 	case o.clients < minClients || o.clients > maxClients:
 		return fmt.Errorf("-clients is %d: want %d to %d", o.clients, minClients, maxClients)
-	case o.pipeline < 1 || o.pipeline > loadtest.MaxPipeline:
-		return fmt.Errorf("-pipeline is %d: want 1 to %d", o.pipeline, loadtest.MaxPipeline)
 	case o.turns < 1 || o.turns > 100:
 		return fmt.Errorf("-turns is %d: want 1 to 100", o.turns)
 	case o.p999 <= 0:

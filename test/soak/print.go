@@ -15,7 +15,7 @@ func (f *figures) print(w io.Writer, o options) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	line := func(format string, args ...any) { fmt.Fprintf(table, format+"\n", args...) } //nolint:errcheck // Flush tells
 	line("soak of %s at %.0f requests/s, seed %d, begun %s", o.duration, f.rate, o.seed, f.begun.UTC().Format(time.RFC3339))
-	line("%s, %d CPUs, load average before %s, %d connections, up to %d requests together", runtime.Version(), runtime.NumCPU(), f.load1, o.clients, o.pipeline)
+	line("%s, %d CPUs, load average before %s, %d connections", runtime.Version(), runtime.NumCPU(), f.load1, o.clients)
 	if f.capacity > 0 {
 		line("capacity, single IDs in a closed loop: %.0f requests/s", f.capacity)
 	}

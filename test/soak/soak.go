@@ -90,7 +90,7 @@ func soak(ctx context.Context, o options, progress io.Writer) (_ *figures, err e
 		return nil, err
 	}
 	for _, r := range l.results {
-		f.errors += r.Failed + r.Unfinished
+		f.errors += r.Failed
 		f.failures = append(f.failures, r.Failures...)
 	}
 	return f, nil

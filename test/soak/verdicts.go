@@ -48,7 +48,7 @@ func (f *figures) verdicts(o options) []verdict {
 	for _, fl := range flats() {
 		list = append(list, f.flat(o, fl))
 	}
-	return append(list, f.outage(), f.whole())
+	return append(list, f.outage(), f.whole(o))
 }
 
 // missed is how many verdicts are.
@@ -80,11 +80,6 @@ func (f *figures) latency(o options) verdict {
 		kept, says = f.turns.judge(o.p999)
 	}
 	says += fmt.Sprintf("; in the whole load p50 %s, p99 %s, p99.9 %s, p99.99 %s, max %s", short(all.P50), short(all.P99), short(all.P999), short(all.P9999), short(all.Max))
-	var service time.Duration
-	for _, r := range f.results {
-		service = max(service, r.Service.P999)
-	}
-	says += fmt.Sprintf("; from when they were sent, p99.9 %s at most", short(service))
 	if f.hostTook != "" {
 		says += "; " + f.hostTook
 	}
@@ -139,17 +134,12 @@ func tagOf(set string) string {
 func (f *figures) order() verdict {
 	v := verdict{name: "IDs grow, and are those asked for", kept: true}
 	var fell, wrong int64
-	var first []loadtest.Fault
 	for _, r := range f.results {
 		fell += r.NotGrowing
 		wrong += r.Wrong
-		first = append(first, r.FirstNotGrowing...)
 	}
 	v.kept = fell == 0 && wrong == 0
 	v.says = fmt.Sprintf("%d did not grow, %d wrong answers", fell, wrong)
-	for _, fault := range first {
-		v.says += fmt.Sprintf("; %s: %s", fault.Place, fault.What)
-	}
 	return v
 }
 
@@ -194,7 +184,7 @@ func (f *figures) outage() verdict {
 }
 
 // whole: the load ran its time, and the daemon to the end.
-func (f *figures) whole() verdict {
+func (f *figures) whole(o options) verdict {
 	var panics float64
 	if n := len(f.samples); n > 0 {
 		panics = f.samples[n-1].panics
@@ -203,7 +193,7 @@ func (f *figures) whole() verdict {
 	window := time.Duration(0)
 	for _, r := range f.results {
 		window = max(window, r.Window)
-		v.kept = v.kept && !r.EndedEarly
+		v.kept = v.kept && r.Window >= o.duration
 	}
 	v.says = fmt.Sprintf("%s, %.0f panics; the daemon stopped cleanly", window.Round(time.Millisecond), panics)
 	return v

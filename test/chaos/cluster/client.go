@@ -1,20 +1,16 @@
 package cluster
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
+	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/test/chaos/checker"
 	"github.com/leafd/leafd/test/chaos/history"
 )
@@ -30,9 +26,8 @@ type client struct {
 	fresh  bool   // each request has a connection of its own
 	batch  bool   // several at a time, mostly
 
-	conn   net.Conn
-	reader *bufio.Reader
-	life   *life // at the other end of conn
+	http   loadtest.Conn
+	life   *life // at the other end
 	number int   // of the connection
 }
 
@@ -47,7 +42,8 @@ func (c *Cluster) startClients() {
 			for _, batch := range []bool{false, true} {
 				for _, fresh := range []bool{false, true} {
 					seed++
-					cl := &client{slot: s, rnd: rand.New(rand.NewPCG(seed, 1)), stream: stream, fresh: fresh, batch: batch} //nolint:gosec // loads, guards nothing
+					cl := newClient(s, rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // loads, guards nothing
+					cl.stream, cl.fresh, cl.batch = stream, fresh, batch
 					c.clients.Go(func() { cl.run(ctx) })
 				}
 			}
@@ -55,8 +51,14 @@ func (c *Cluster) startClients() {
 	}
 }
 
+func newClient(s *slot, rnd *rand.Rand) *client {
+	cl := &client{slot: s, rnd: rnd}
+	cl.http = loadtest.Conn{Dial: cl.dial, Timeout: clientTimeout, Once: true} // each request is recorded
+	return cl
+}
+
 func (cl *client) run(ctx context.Context) {
-	defer cl.close()
+	defer cl.http.Close()
 	c := cl.slot.c
 	for ctx.Err() == nil {
 		pause := c.cfg.Pause
@@ -82,21 +84,16 @@ func (cl *client) once() bool {
 	r := &history.Record{Kind: history.KindRequest, Process: l.number, Stream: cl.pick(), Asked: cl.count()}
 	sent := now()
 	r.At, r.Wall = int64(sent.Sub(cl.slot.c.began)), sent.UnixNano()
-	if cl.conn == nil {
-		if err := cl.dial(l); errors.Is(err, errChanged) {
-			return false
-		} else if err != nil {
-			if l.Ended() && cl.slot.name == checker.Extra {
-				return false // it is not there to be asked
-			}
-			return cl.answered(r, sent, fmt.Errorf("connect: %w", err))
-		}
-	}
-	r.Process, r.Conn = cl.life.number, cl.number
 	err := cl.ask(r)
+	if errors.Is(err, errNotThere) {
+		return false
+	}
+	if !loadtest.IsDial(err) {
+		r.Process, r.Conn = cl.life.number, cl.number
+	}
 	ok := cl.answered(r, sent, err)
 	if cl.fresh || err != nil {
-		cl.close()
+		cl.http.Close()
 	}
 	return ok
 }
@@ -105,7 +102,7 @@ func (cl *client) once() bool {
 func (cl *client) answered(r *history.Record, sent time.Time, err error) bool {
 	r.Took = int64(time.Since(sent))
 	if err != nil {
-		r.Status, r.IDs, r.Code = 0, nil, brief(err)
+		r.Status, r.IDs, r.Code = 0, nil, loadtest.CodeOf(err)
 	}
 	c := cl.slot.c
 	c.mu.Lock()
@@ -114,46 +111,33 @@ func (cl *client) answered(r *history.Record, sent time.Time, err error) bool {
 	return r.Status == http.StatusOK
 }
 
-func brief(err error) string {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "timeout"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "closed"
-	default:
-		return "connection"
-	}
-}
+// errNotThere is of a process that changed while its port was dialled, or that was stopped and isn't there to be asked.
+var errNotThere = errors.New("cluster: not the process that was meant")
 
-// errChanged tells that the process changed while its port was dialled.
-var errChanged = errors.New("cluster: another process by now")
-
-// dial connects to l. The port is its daemon's, whichever process has it: l's it is
+// dial connects to the slot's process. The port is its daemon's, whichever process has it: l's it is
 // where the life was the same before and after, for the one before has ended, and
 // is taken out of its place, before the next process is started.
-func (cl *client) dial(l *life) error {
-	conn, err := net.DialTimeout("tcp", cl.slot.addr, clientTimeout) //nolint:noctx // bounded
-	if err != nil {
-		return err
+func (cl *client) dial(ctx context.Context) (net.Conn, error) {
+	l := cl.slot.life.Load()
+	if l == nil {
+		return nil, errNotThere
 	}
-	if cl.slot.life.Load() != l {
-		return errors.Join(errChanged, conn.Close())
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", cl.slot.addr)
+	switch {
+	case err != nil && l.Ended() && cl.slot.name == checker.Extra:
+		return nil, errNotThere
+	case err != nil:
+		return nil, fmt.Errorf("connect: %w", err)
+	case cl.slot.life.Load() != l:
+		return nil, errors.Join(errNotThere, conn.Close())
 	}
 	c := cl.slot.c
 	c.mu.Lock()
 	c.conns++
 	cl.number = c.conns
 	c.mu.Unlock()
-	cl.conn, cl.life = conn, l
-	cl.reader = bufio.NewReaderSize(conn, 1<<15)
-	return nil
-}
-
-func (cl *client) close() {
-	if cl.conn != nil {
-		_ = cl.conn.Close() // nothing of it is wanted any more
-		cl.conn = nil
-	}
+	cl.life = l
+	return conn, nil
 }
 
 func (cl *client) pick() string {
@@ -205,79 +189,27 @@ func (cl *client) ask(r *history.Record) error {
 	if cl.fresh {
 		head += "Connection: close\r\n"
 	}
-	if err := cl.conn.SetDeadline(time.Now().Add(clientTimeout)); err != nil {
-		return err
+	a, err := cl.http.Ask(context.Background(), []byte(head+"\r\n"))
+	if err == nil {
+		read(r, a)
 	}
-	if _, err := io.WriteString(cl.conn, head+"\r\n"); err != nil {
-		return err
-	}
-	res, err := http.ReadResponse(cl.reader, nil)
-	if err != nil {
-		return err
-	}
-	body, err := io.ReadAll(res.Body)
-	if err := errors.Join(err, res.Body.Close()); err != nil {
-		return err
-	}
-	if res.Close {
-		defer cl.close()
-	}
-	r.Status = res.StatusCode
-	read(r, res.Header, body, asJSON && counted) // else it is the bare number
-	return nil
+	return err
 }
 
-// read takes the answer apart.
-func read(r *history.Record, header http.Header, body []byte, asJSON bool) {
-	ids, err := parse(body, asJSON)
-	if r.Status == http.StatusOK {
-		switch {
-		case err != nil:
-			r.Bad = fmt.Sprintf("200 with %.200q: %v", body, err)
-		case header.Get("Cache-Control") != "no-store":
-			r.Bad = "IDs without Cache-Control: no-store"
-		}
-		r.IDs = history.Runs(ids)
-		return
+// read takes the answer apart. IDs of a refusal are the checker's to judge.
+func read(r *history.Record, a loadtest.Answer) {
+	r.Status, r.Code = a.Status, a.Code
+	if a.Good {
+		r.IDs = history.Runs(a.IDs)
 	}
-	var refusal struct{ Code, Message string }
-	switch {
-	case err == nil:
-		r.IDs = history.Runs(ids) // the checker's to judge
-	case json.Unmarshal(body, &refusal) != nil || refusal.Code == "" || refusal.Message == "":
-		r.Bad = fmt.Sprintf("status %d with %.200q: no code and message", r.Status, body)
-	default:
-		r.Code = refusal.Code
+	switch ok := a.Status == http.StatusOK; {
+	case ok && !a.Good:
+		r.Bad = fmt.Sprintf("200 with %.200q", a.Body)
+	case ok && !a.NoStore:
+		r.Bad = "IDs without Cache-Control: no-store"
+	case !ok && !a.Good && a.Code == "":
+		r.Bad = fmt.Sprintf("status %d with %.200q: no code and message", a.Status, a.Body)
 	}
-}
-
-func parse(body []byte, asJSON bool) ([]int64, error) {
-	var texts []string
-	if asJSON {
-		var list struct {
-			IDs []string `json:"ids"`
-		}
-		if err := json.Unmarshal(body, &list); err != nil {
-			return nil, err
-		}
-		texts = list.IDs
-	} else {
-		for line := range bytes.Lines(body) {
-			texts = append(texts, string(bytes.TrimSuffix(line, []byte("\n"))))
-		}
-	}
-	if len(texts) == 0 {
-		return nil, errors.New("no ID")
-	}
-	ids := make([]int64, 0, len(texts))
-	for _, text := range texts {
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || id < 0 {
-			return nil, fmt.Errorf("%q is no ID", text)
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
 }
 
 // now is time.Now, read again where the thread was held up between the wall clock and the

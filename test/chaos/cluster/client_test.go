@@ -1,56 +1,43 @@
 package cluster
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/test/chaos/history"
 	"github.com/leafd/leafd/test/chaos/nemesis"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What a client takes for IDs, and for a refusal: the checker can only be as exact.
+// What a client takes for IDs, for a refusal, and for neither: the checker can only be as exact.
 func TestReadingAnswers(t *testing.T) {
-	const refusal = `{"code":"overloaded","message":"too many"}`
 	for name, c := range map[string]struct {
-		status int
-		body   string
-		json   bool
+		answer loadtest.Answer
 		want   history.Record
 		bad    bool
 	}{
-		"one ID":               {status: 200, body: "5", want: history.Record{IDs: []history.Run{{Lo: 5, N: 1}}}},
-		"several":              {status: 200, body: "5\n6\n9\n", want: history.Record{IDs: []history.Run{{Lo: 5, N: 2}, {Lo: 9, N: 1}}}},
-		"JSON":                 {status: 200, json: true, body: `{"ids":["5","6"]}`, want: history.Record{IDs: []history.Run{{Lo: 5, N: 2}}}},
-		"nothing":              {status: 200, body: "", bad: true},
-		"an empty line":        {status: 200, body: "5\n\n6\n", bad: true},
-		"words":                {status: 200, body: "five", bad: true},
-		"negative":             {status: 200, body: "-5", bad: true},
-		"JSON without IDs":     {status: 200, json: true, body: `{}`, bad: true},
-		"a refusal":            {status: 503, body: refusal, want: history.Record{Code: "overloaded"}},
-		"a refusal, JSON":      {status: 503, json: true, body: refusal, want: history.Record{Code: "overloaded"}},
-		"a refusal with IDs":   {status: 503, body: "5\n", want: history.Record{IDs: []history.Run{{Lo: 5, N: 1}}}},
-		"a refusal of no form": {status: 503, body: "busy", bad: true},
-		"no code":              {status: 503, body: `{"message":"x"}`, bad: true},
+		"IDs":                  {loadtest.Answer{Status: 200, Good: true, NoStore: true, IDs: []int64{5, 6, 9}}, history.Record{IDs: []history.Run{{Lo: 5, N: 2}, {Lo: 9, N: 1}}}, false},
+		"what a cache keeps":   {loadtest.Answer{Status: 200, Good: true, IDs: []int64{5}}, history.Record{}, true},
+		"words":                {loadtest.Answer{Status: 200, NoStore: true, Body: []byte("five")}, history.Record{}, true},
+		"a refusal":            {loadtest.Answer{Status: 503, Code: "overloaded"}, history.Record{Code: "overloaded"}, false},
+		"a refusal with IDs":   {loadtest.Answer{Status: 503, Good: true, IDs: []int64{5}}, history.Record{IDs: []history.Run{{Lo: 5, N: 1}}}, false},
+		"a refusal of no form": {loadtest.Answer{Status: 503, Body: []byte("busy")}, history.Record{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := history.Record{Status: c.status}
-			read(&r, http.Header{"Cache-Control": {"no-store"}}, []byte(c.body), c.json)
+			var r history.Record
+			read(&r, c.answer)
 			if c.bad {
 				require.NotEmpty(t, r.Bad)
 				return
 			}
-			c.want.Status = c.status
+			c.want.Status = c.answer.Status
 			require.Equal(t, c.want, r)
 		})
 	}
-	r := history.Record{Status: http.StatusOK}
-	read(&r, http.Header{}, []byte("5"), false)
-	require.NotEmpty(t, r.Bad, "what a cache may keep is a repeated ID")
 }
 
 // A kind without a deed would end a run in its middle.

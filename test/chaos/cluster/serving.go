@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/test/chaos/checker"
 	"github.com/leafd/leafd/test/chaos/history"
 )
@@ -142,7 +143,8 @@ func (s *slot) lastWords() string {
 
 // probe asks for an ID, as a client does.
 func (s *slot) probe(stream string) error {
-	cl := &client{slot: s, rnd: newDice(0), fresh: true}
+	cl := newClient(s, newDice(0))
+	cl.fresh = true
 	l := s.life.Load()
 	if l == nil {
 		return errors.New("it doesn't run")
@@ -150,12 +152,13 @@ func (s *slot) probe(stream string) error {
 	r := &history.Record{Kind: history.KindRequest, Process: l.number, Stream: stream, Asked: 1}
 	sent := now()
 	r.At, r.Wall = int64(sent.Sub(s.c.began)), sent.UnixNano()
-	if err := cl.dial(l); err != nil {
+	defer cl.http.Close()
+	err := cl.ask(r)
+	if loadtest.IsDial(err) {
 		return fmt.Errorf("it doesn't take connections: %w", err)
 	}
-	defer cl.close()
-	r.Conn = cl.number
-	if !cl.answered(r, sent, cl.ask(r)) {
+	r.Process, r.Conn = cl.life.number, cl.number
+	if !cl.answered(r, sent, err) {
 		return fmt.Errorf("%s: status %d %s", stream, r.Status, r.Code)
 	}
 	return nil

@@ -24,19 +24,10 @@ func benchJSON(r *loadtest.Result) BenchJSON {
 	return BenchJSON{Result: r, RequestsPerSecond: float64(r.Answered) / r.Elapsed.Seconds(), IDsPerSecond: float64(r.IDs) / r.Elapsed.Seconds()}
 }
 
-// How often progress is told: to a person at a terminal, and to a log.
-const (
-	benchEveryTerminal = time.Second
-	benchEveryLog      = 10 * time.Second
-)
-
 // benchProgress returns how often to tell on standard error how a load is going, and what
 // does it. A failure to print has nowhere to be reported to.
 func benchProgress(w io.Writer, open bool) (time.Duration, func(loadtest.Progress)) {
-	every := benchEveryLog
-	if daemon.IsTerminal(w) {
-		every = benchEveryTerminal
-	}
+	every := map[bool]time.Duration{true: time.Second, false: 10 * time.Second}[daemon.IsTerminal(w)]
 	return every, func(p loadtest.Progress) {
 		seconds := p.Interval.Seconds()
 		line := fmt.Sprintf("%5.0fs  %9.0f requests/s  %9.0f IDs/s  p50 %-7s p99 %-7s max %-7s failed %d",
@@ -51,22 +42,22 @@ func benchProgress(w io.Writer, open bool) (time.Duration, func(loadtest.Progres
 
 // printBench writes what a load showed, for people.
 func printBench(w io.Writer, cfg loadtest.Config, r *loadtest.Result) error {
-	if err := table(benchRows(cfg, r))(w); err != nil || r.Latency.Count == 0 {
-		return err
+	err := table(benchRows(cfg, r))(w)
+	if err == nil && r.Latency.Count > 0 {
+		err = cmp.Or(sentence("")(w), table(latencyRows(r.Latency))(w))
 	}
-	return cmp.Or(sentence("")(w), table(latencyRows(cfg, r))(w))
+	return err
 }
 
 func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
-	early := ""
-	if r.EndedEarly {
-		early = fmt.Sprintf(", ended early: %s were asked for", cfg.Duration)
-	}
 	rows := [][]string{{"FIELD", "VALUE"}}
 	add := func(field, format string, args ...any) {
 		rows = append(rows, []string{field, fmt.Sprintf(format, args...)})
 	}
-	add("time", "%.1f s%s", r.Window.Seconds(), early)
+	add("time", "%.1f s", r.Window.Seconds())
+	if r.Window < cfg.Duration {
+		add("ended early", "%s were asked for", cfg.Duration)
+	}
 	add("requests", "%d: %d answered with IDs, %d failed (%s)", r.Sent, r.Answered, r.Failed, percent(r.Failed, r.Sent))
 	add("requests/s", "%.1f", float64(r.Answered)/r.Elapsed.Seconds())
 	add("IDs", "%d", r.IDs)
@@ -77,12 +68,6 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 	case cfg.Rate > 0:
 		add("rate", "kept: all %d requests due were sent", r.Due)
 	}
-	if r.Unfinished > 0 {
-		add("unfinished", "%d requests had no answer when the load was ended", r.Unfinished)
-	}
-	if r.Unknown > 0 {
-		add("unknown IDs", "at most %d: their answers did not come whole, and they may have been used up", r.Unknown)
-	}
 	if cfg.Check {
 		add("uniqueness", "%s", uniqueText(r))
 	}
@@ -92,18 +77,11 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 		}
 	}
 	for _, f := range r.Failures {
-		status := "none"
-		if f.Status != 0 {
-			status = strconv.Itoa(f.Status)
-		}
-		add("failed", "%d with status %s, code %s, for example: %s", f.Count, status, f.Code, f.Example)
-	}
-	for _, f := range r.FirstNotGrowing {
-		add("not growing", "one of %d: %s (%s)", r.NotGrowing, f.What, f.Place)
+		add("failed", "%d with status %s, code %s, for example: %s", f.Count, cmp.Or(strings.TrimPrefix(strconv.Itoa(f.Status), "0"), "none"), f.Code, f.Example)
 	}
 	for _, set := range r.Unique {
 		for _, d := range set.First {
-			add("repeated ID", "one of %d: %s, %d times: %s; %s", set.Repeated, strings.TrimSpace(set.Key+" "+Decimal(d.ID)), d.Times, d.Places[0], d.Places[1])
+			add("repeated ID", "one of %d: %s, %d times", set.Repeated, strings.TrimSpace(set.Key+" "+Decimal(d.ID)), d.Times)
 		}
 	}
 	return rows
@@ -111,10 +89,7 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 
 // percent is part of whole, for people.
 func percent(part, whole int64) string {
-	if whole == 0 {
-		return "0 %"
-	}
-	return fmt.Sprintf("%.3g %%", float64(part)/float64(whole)*100)
+	return fmt.Sprintf("%.3g %%", float64(part)/float64(max(1, whole))*100)
 }
 
 // uniqueText is the verdict in a line, which claims no more than was compared.
@@ -127,16 +102,15 @@ func uniqueText(r *loadtest.Result) string {
 	}
 	of := fmt.Sprintf("all %d IDs", ids)
 	if compared < ids {
-		of = fmt.Sprintf("%d of %d IDs, a sample of %s over the whole run,", compared, ids, percent(compared, ids))
+		of = fmt.Sprintf("the first %d of %d IDs", compared, ids)
 	}
 	switch {
 	case repeated > 0:
 		return fmt.Sprintf("FAILED: %d IDs came more than once, %d times too often; %s were compared", repeated, r.Surplus(), of)
 	case compared == 0:
 		return "NOT KNOWN: no ID was compared"
-	default:
-		return of + " were compared, and none came twice"
 	}
+	return of + " were compared, and none came twice"
 }
 
 // latencyText is d with three digits, for people.
@@ -146,22 +120,14 @@ func latencyText(d time.Duration) string {
 		return fmt.Sprintf("%.3g us", us)
 	case us < 999.5e3:
 		return fmt.Sprintf("%.3g ms", us/1e3)
-	default:
-		return fmt.Sprintf("%.4g s", us/1e6)
 	}
+	return fmt.Sprintf("%.4g s", d.Seconds())
 }
 
-func latencyRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
-	row := func(name string, l loadtest.Latency) []string {
-		cells := []string{name}
-		for _, d := range []time.Duration{l.Mean, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max} {
-			cells = append(cells, latencyText(d))
-		}
-		return cells
+func latencyRows(l loadtest.Latency) [][]string {
+	cells := []string{"from when it was due"}
+	for _, d := range []time.Duration{l.Mean, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max} {
+		cells = append(cells, latencyText(d))
 	}
-	rows := [][]string{{"LATENCY", "MEAN", "P50", "P90", "P99", "P99.9", "P99.99", "MAX"}}
-	if cfg.Rate == 0 {
-		return append(rows, row("of an answer", r.Latency))
-	}
-	return append(rows, row("from its turn", r.Latency), row("from sending", r.Service))
+	return [][]string{{"LATENCY", "MEAN", "P50", "P90", "P99", "P99.9", "P99.99", "MAX"}, cells}
 }

@@ -30,7 +30,7 @@ func TestBenchOfAServerThatRepeats(t *testing.T) {
 	given := n.Load()
 	for _, s := range []string{
 		fmt.Sprintf("3 IDs came more than once, %d times too often; all %d IDs were compared", given-3, given),
-		fmt.Sprintf("9223372036854775806, %d times: client 0, request 1, at ", (given+2)/3),
+		fmt.Sprintf("9223372036854775806, %d times", (given+2)/3),
 	} {
 		require.Contains(t, out.Stdout, s)
 	}
@@ -41,7 +41,7 @@ func TestBenchProgressLines(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	every, tell := benchProgress(&b, true)
-	require.Equal(t, benchEveryLog, every, "no terminal")
+	require.Equal(t, 10*time.Second, every, "no terminal")
 	tell(loadtest.Progress{
 		Elapsed: 20 * time.Second, Interval: 10 * time.Second, Since: loadtest.Counts{Sent: 50, IDs: 500, Failed: 3},
 		Latency: loadtest.Latency{P50: 310 * time.Microsecond, P99: 1234567 * time.Nanosecond, Max: 3 * time.Second}, Behind: 7,
@@ -53,10 +53,10 @@ func TestBenchProgressLines(t *testing.T) {
 func TestBenchClaimsNoMoreThanItCompared(t *testing.T) {
 	t.Parallel()
 	for want, sets := range map[string][]loadtest.UniqueSet{
-		"all 30 IDs were compared, and none came twice":                                         {{IDs: 10, Compared: 10}, {IDs: 20, Compared: 20}},
-		"15 of 30 IDs, a sample of 50 % over the whole run, were compared, and none came twice": {{IDs: 10, Compared: 10}, {IDs: 20, Compared: 5}},
-		"FAILED: 2 IDs came more than once, 3 times too often; all 10 IDs were compared":        {{IDs: 10, Compared: 10, Repeated: 2, Surplus: 3}},
-		"NOT KNOWN: no ID was compared":                                                         {{IDs: 10}},
+		"all 30 IDs were compared, and none came twice":                                  {{IDs: 10, Compared: 10}, {IDs: 20, Compared: 20}},
+		"the first 15 of 30 IDs were compared, and none came twice":                      {{IDs: 10, Compared: 10}, {IDs: 20, Compared: 5}},
+		"FAILED: 2 IDs came more than once, 3 times too often; all 10 IDs were compared": {{IDs: 10, Compared: 10, Repeated: 2, Surplus: 3}},
+		"NOT KNOWN: no ID was compared":                                                  {{IDs: 10}},
 	} {
 		require.Equal(t, want, uniqueText(&loadtest.Result{Unique: sets}))
 	}
@@ -77,7 +77,6 @@ func TestBenchUsage(t *testing.T) {
 		{"batch", []string{"-n", "0"}, "0 IDs a request"},
 		{"rate", []string{"--rate", "-1"}, "rate is -1"},
 		{"clients", []string{"--clients", "0"}, "0 clients"},
-		{"pipeline", []string{"--pipeline", "0"}, "--pipeline is 0: want 1 to 256"},
 		{"duration", []string{"--duration", "0"}, "duration is 0s"},
 		{"no certificates", []string{"--ca-file", none}, "has no certificate"},
 		{"no such file", []string{"--ca-file", none + "x"}, "--ca-file: certificates of the authorities: "},
