@@ -184,11 +184,9 @@ class Failures(unittest.TestCase):
         self.addCleanup(hangs.close)
         url = "http://%s:%d" % hangs.getsockname()
         client = leafd.Client(url, Daemon(self).start().url, request_timeout=0.1, max_ahead=2)
-        orders = client.snowflake("order")
         with mock.patch.object(leafd, "_LEFT_OUT", 3600), self.assertLogs("leafd") as logs:
-            orders._held.ranks[url, "127.0.0.1"] = -1  # its home
-            for _ in range(100):
-                orders.next()
+            for _ in range(100):  # about half of which have it as their home
+                client.snowflake("order").next()
             self.assertEqual(len(logs.output), 1, logs.output)
             self.assertIn("timeout", logs.output[0])
 
@@ -207,7 +205,8 @@ class Failures(unittest.TestCase):
                 s.next_n(2)  # those that it held
             self.assertEqual({(s.next_n(2)[1] & WORKER) >> 12 for s in sources}, {1})
             daemons[0].start()
-            client.left_out.clear()
+            for d in client.daemons():
+                d.left_out = 0
             for s in sources:
                 s.next_n(2)
             self.assertEqual([(s.next_n(2)[1] & WORKER) >> 12 for s in sources], homes)
@@ -306,13 +305,16 @@ class Names(unittest.TestCase):
 
     def test_come_and_go(self):
         url = "http://leafd-pods:8080"
-        names = leafd.Client(url, "http://10.0.0.9").names
-        with mock.patch.multiple("leafd._names", _EVERY=0, _PATIENCE=60):
+        client = leafd.Client(url, "http://10.0.0.9")
+        with mock.patch.multiple(leafd, _LOOKUP_EVERY=0, _LOOKUP_PATIENCE=60):
             for addresses, found in [("10.0.0.1", "10.0.0.2"), None], [("10.0.0.2", "10.0.0.3"), None], [(), ("10.0.0.2", "10.0.0.3")]:
+                before = {d.host: d for d in client.daemons()}
                 resolve(self, *addresses)
-                self.assertEqual(names.daemons(), {("http://10.0.0.9", "10.0.0.9"), *((url, a) for a in found or addresses)})
+                daemons = client.daemons()
+                self.assertEqual({d.host for d in daemons}, {"10.0.0.9", *(found or addresses)})
+                self.assertTrue(all(before.get(d.host, d) is d for d in daemons))  # what is known of it stays
         resolve(self, "10.0.0.4")
-        self.assertNotIn((url, "10.0.0.4"), names.daemons())  # looked up again after a while
+        self.assertEqual(client.daemons(), daemons)  # looked up again after a while
 
 
 class Ahead(unittest.TestCase):
