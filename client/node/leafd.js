@@ -1,15 +1,14 @@
 // IDs of leafd daemons, fetched ahead, so that most calls touch no network. It keeps:
 //
-//  1. An ID is handed out once: it is taken from what the process holds, which no other process shares.
-//  2. No ID of a response is used before all of it was checked: as many IDs as were asked for, growing. A response
-//     with an Age header, or that begins as a recent one did, comes from a cache and is refused.
+//  1. An ID is handed out once: it is taken from what the process holds, which no other shares.
+//  2. No ID of a response is used before all of it was checked: as many IDs as asked for, growing,
+//     no Age header, and another first ID than recent ones, so that it comes from no cache.
 //  3. A retry is a new request. What the earlier one may still bring is never used.
 //  4. At most maxAhead IDs of a source are held: a crash loses no more.
 //  5. A snowflake ID is handed out at most maxAge after the request for it was sent.
-//  6. A failure reaches a caller only where waiting can't help, such as an unknown tag, or once its time is over.
-//  7. Each fetch begins at the source's home, a daemon drawn at random in each process. A daemon without an answer
-//     is asked last for a second, one that refuses with a 503 or 429 not during its Retry-After, unless it's the only
-//     one, behind which others may be, and no 429. Each address of a name is a daemon.
+//  6. A failure reaches a caller only where waiting can't help, or once its time is over.
+//  7. A fetch begins at the source's home, a daemon drawn at random. One that fails is asked last
+//     for a second or its Retry-After. Each address of a name is a daemon.
 import dns from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
@@ -17,8 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const leftOut = 1000; // ms
 const snowflakeAhead = 1000; // ms, since their times grow old
-const lookupEvery = 5000; // ms
-const lookupPatience = 100; // ms that a request waits for it
+const [lookupEvery, lookupPatience] = [5000, 100]; // ms; that a request waits for it
 const longestWindow = 10_000; // ms over which the rate of use is measured, at most
 const firstBatch = 64; // IDs
 const recent = 1024; // responses
@@ -38,14 +36,15 @@ export class LeafdError extends Error {
 }
 
 class Source {
-  #client; #path; #time; #maxAge; #window; #ranks = new Map(); // of daemons: the first is home
-  #held = []; #count = 0; // ranges, each with the time at which it was asked for; IDs in them
-  #waiting = []; #running = false; #rest = 0; // calls; fetches; doesn't before
-  #low = 0; #rate; #taken = 0; #seen = now(); // so few left have more fetched; of use, IDs a ms; handed out since then
-  #refused = new Map(); #firsts = []; #limit; #failure; // daemons not asked until then; of the last responses; largest batch
+  #client; #path; #time; #maxAge; #window; #limit; // the last is the largest batch
+  #ranks = new WeakMap(); #firsts = []; // of daemons, the first is home; of recent responses
+  #held = []; #count = 0; // ranges, each with the time until which it may be used; IDs in them
+  #waiting = []; #running = false; #rest = 0; #failure; // calls; fetches; not ahead until then
+  #low = 0; #rate; #taken = 0; #seen = now(); // so few left have more fetched; IDs a ms; since then
 
   constructor(client, path, time, maxAge) {
-    [this.#client, this.#path, this.#time, this.#maxAge, this.#window] = [client, path, time, maxAge, Math.min(time, longestWindow)];
+    [this.#client, this.#path, this.#time, this.#maxAge] = [client, path, time, maxAge];
+    this.#window = Math.min(time, longestWindow);
     this.#rate = firstBatch / 2 / time;
     this.#limit = client.maxAhead;
   }
@@ -63,17 +62,20 @@ class Source {
   }
 
   async nextN(n, timeout = this.#client.timeout) {
-    if (!Number.isInteger(n) || n < 1 || n > this.#client.maxAhead) throw new RangeError(`leafd: n is ${n}: want 1 to maxAhead`);
+    if (!Number.isInteger(n) || n < 1 || n > this.#client.maxAhead) {
+      throw new RangeError(`leafd: n is ${n}: want 1 to maxAhead`);
+    }
     const ids = this.#take(n);
     if (ids === undefined) return this.#wait(n, timeout);
     const time = now();
-    if (time >= this.#rest && (this.#count <= this.#low || time - this.#seen > this.#window)) this.#run();
+    const due = this.#count <= this.#low || time - this.#seen > this.#window;
+    if (due && time >= this.#rest) this.#run();
     return ids;
   }
 
   // #take takes n IDs, or returns undefined where fewer are held that are young enough.
   #take(n) {
-    while (this.#held.length > 0 && now() - this.#held[0].at > this.#maxAge) {
+    while (this.#held.length > 0 && now() > this.#held[0].until) {
       const { first, last } = this.#held.shift();
       this.#count -= Number(last - first) + 1;
     }
@@ -94,14 +96,15 @@ class Source {
       const call = { n, resolve, reject };
       call.timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(call), 1);
-        reject(new LeafdError('timeout', `no ID of ${this.#path} in ${timeout} ms`, { cause: this.#failure }));
+        const message = `no ID of ${this.#path} in ${timeout} ms`;
+        reject(new LeafdError('timeout', message, { cause: this.#failure }));
       }, timeout);
       this.#waiting.push(call);
       this.#run();
     });
   }
 
-  // #serve gives the calls that wait what is held, in their order. One that needs more than that keeps no other waiting.
+  // #serve serves the calls that wait, in order; one that needs more than is held delays none.
   #serve() {
     this.#waiting = this.#waiting.filter((call) => {
       const ids = this.#take(call.n);
@@ -129,13 +132,13 @@ class Source {
     if (this.#running) return;
     this.#running = true;
     for (let n; (n = this.#wanted()) > 0;) {
-      const at = now();
+      const until = now() + this.#maxAge;
       try {
-        this.#held.push(...(await this.#fetch(n)).map((range) => ({ ...range, at })));
+        this.#held.push(...(await this.#fetch(n)).map((range) => ({ ...range, until })));
         this.#count += n;
         this.#serve();
-      } catch (e) {
-        if (e.code === 'bad_count' && n > 1) this.#limit = n >> 1; // the daemons' --max-batch, or --max-range, is smaller
+      } catch (e) { // a bad_count: the daemons' --max-batch, or --max-range, is smaller
+        if (e.code === 'bad_count' && n > 1) this.#limit = n >> 1;
         else if (!await this.#failed(e)) break;
       }
     }
@@ -149,118 +152,137 @@ class Source {
       clearTimeout(call.timer);
       call.reject(e);
     }
-    this.#rest = now() + leftOut;
-    if (this.#waiting.length > 0) await sleep(50);
+    this.#rest = now() + Math.max(e.retryAfter, leftOut);
+    if (this.#waiting.length > 0) await sleep(e.status === 429 ? e.retryAfter : 50);
     return this.#waiting.length > 0;
   }
 
-  // #fetch asks the daemons for n IDs. It throws the last failure, a final one where no daemon did better.
+  // #fetch asks the daemons for n IDs. It throws the last failure, a final one if none did better.
   async #fetch(n) {
-    const client = this.#client;
-    const daemons = await client.daemons();
-    const time = now();
-    for (const { name } of daemons) if (!this.#ranks.has(name)) this.#ranks.set(name, Math.random());
-    const rank = ({ name }) => Number((client.leftOut.get(name) ?? 0) > time) + this.#ranks.get(name);
+    const [daemons, time] = [await this.#client.daemons(), now()];
+    for (const d of daemons) if (!this.#ranks.has(d)) this.#ranks.set(d, Math.random());
+    const rank = (d) => Number(d.leftOut > time) + this.#ranks.get(d);
     let failed;
     for (const daemon of daemons.sort((a, b) => rank(a) - rank(b))) {
-      if ((this.#refused.get(daemon.name) ?? 0) > now()) continue;
       try {
-        const ranges = await client.ask(daemon, this.#path, n, this.#firsts);
+        const ranges = await this.#client.ask(daemon, this.#path, n, this.#firsts);
         this.#firsts = [...this.#firsts.slice(1 - recent), ranges[0].first];
         return ranges;
       } catch (e) {
         if (e.code === 'bad_count' && n > 1) throw e;
-        client.failed(e);
+        this.#client.failed(e);
         if (!failed || !e.final) failed = e;
-        if (e.status === 0) client.leftOut.set(daemon.name, now() + leftOut);
-        else if (!e.final) this.#refused.set(daemon.name, now() + Math.max(daemons.length > 1 || e.status === 429 ? e.retryAfter : 0, 100));
+        if (!e.final) daemon.leftOut = now() + Math.max(e.retryAfter, leftOut);
       }
     }
-    throw failed ?? this.#failure ?? new LeafdError('unreachable', 'each daemon is left out');
+    throw failed;
   }
 }
 
 export class Client {
-  leftOut = new Map(); // daemons, until when they are asked last
   #headers;
   #daemons = new Map(); // by address of the configuration
   #lookedUp = -Infinity; #lookup;
 
-  constructor({ addresses, ahead = 10_000, maxAhead = 20_000, maxAge = 10_000, timeout = 5000, requestTimeout = 1000, token, tls, failed = () => {} }) {
-    Object.assign(this, { addresses, ahead, maxAhead, maxAge, timeout, requestTimeout, tls, failed });
-    if (!addresses?.length || !(Math.min(ahead, timeout, requestTimeout) > 0 && maxAhead >= 2 && maxAge >= requestTimeout)) {
-      throw new RangeError('leafd: want addresses, times above 0, maxAhead from 2, and maxAge from requestTimeout');
+  constructor({
+    addresses = [], ahead = 10_000, maxAhead = 20_000, maxAge = 10_000, timeout = 5000,
+    requestTimeout = 1000, token, tls, failed = () => {},
+  }) {
+    Object.assign(this, { ahead, maxAhead, maxAge, timeout, requestTimeout, tls, failed });
+    const positive = Math.min(ahead, timeout, requestTimeout) > 0;
+    if (addresses.length === 0 || !(positive && maxAhead >= 2 && maxAge >= requestTimeout)) {
+      throw new RangeError('leafd: want addresses, times > 0, maxAhead > 1, maxAge of a request');
     }
     for (const address of addresses) {
       const url = new URL(address);
-      const { protocol, hostname, search, hash, username } = url;
-      if (!/^https?:$/.test(protocol) || search || hash || username) throw new TypeError(`leafd: address ${address}: want a URL such as http://10.0.0.5:8080`);
-      this.#daemons.set(address, [{ name: address, url, host: hostname.replace(/[[\]]/g, '') }]);
+      if (!/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) {
+        throw new TypeError(`leafd: address ${address}: want a URL such as http://10.0.0.5:8080`);
+      }
+      const name = url.hostname.replace(/[[\]]/g, '');
+      this.#daemons.set(address, [{ address, url, name, host: name, leftOut: 0 }]);
     }
-    this.#headers = { Accept: 'application/json', 'Cache-Control': 'no-store', ...(token && { Authorization: `Bearer ${token}` }) };
+    this.#headers = { Accept: 'application/json', 'Cache-Control': 'no-store' };
+    if (token) this.#headers.Authorization = `Bearer ${token}`;
   }
 
   snowflake(key) {
-    return new Source(this, `/api/snowflake/get/${encodeURIComponent(key)}`, Math.min(this.ahead, snowflakeAhead), this.maxAge);
+    const path = `/api/snowflake/get/${encodeURIComponent(key)}`;
+    return new Source(this, path, Math.min(this.ahead, snowflakeAhead), this.maxAge);
   }
 
   segment(tag) {
     return new Source(this, `/api/segment/get/${encodeURIComponent(tag)}`, this.ahead, Infinity);
   }
 
-  // daemons resolves to the daemons: each address of a name, looked up again now and then; until it is, the name itself.
+  // daemons resolves to the addresses of names, or until they are looked up the names themselves.
   async daemons() {
     if (now() - this.#lookedUp >= lookupEvery) {
       this.#lookedUp = now();
-      this.#lookup = Promise.all([...this.#daemons].map(async ([address, [{ url }]]) => {
-        const name = url.hostname.replace(/[[\]]/g, '');
-        const hosts = new Set((await dns.lookup(name, { all: true }).catch(() => [])).map((found) => found.address));
-        const daemons = Array.from(hosts, (host) => ({ name: host === name ? address : `${address} (${host})`, url, host }));
-        if (daemons.length > 0) this.#daemons.set(address, daemons); // else those from before stay
-      }));
+      this.#lookup = Promise.all(Array.from(this.#daemons, (known) => this.#lookUp(...known)));
     }
     await Promise.race([this.#lookup, sleep(lookupPatience, undefined, { ref: false })]);
     return [...this.#daemons.values()].flat();
   }
 
+  async #lookUp(address, known) {
+    const { name } = known[0];
+    const found = await dns.lookup(name, { all: true }).catch(() => []);
+    if (found.length === 0) return; // those from before stay
+    this.#daemons.set(address, Array.from(new Set(found.map((f) => f.address)), (host) => (
+      known.find((d) => d.host === host)
+        ?? { ...known[0], address: `${address} (${host})`, host, leftOut: 0 })));
+  }
+
   async ask(daemon, path, n, firsts) {
-    const address = daemon.name;
-    const { status, headers, body } = await this.#post(daemon, `${path}?as=ranges&n=${n}`).catch((cause) => {
-      throw new LeafdError(cause.name === 'AbortError' ? 'timeout' : 'unreachable', cause.message, { address, cause });
+    const { address } = daemon;
+    const response = await this.#post(daemon, `${path}?as=ranges&n=${n}`).catch((cause) => {
+      const code = cause.name === 'AbortError' ? 'timeout' : 'unreachable';
+      throw new LeafdError(code, cause.message, { address, cause });
     });
+    const { status, headers, body } = response;
+    const bad = (why, cause) => {
+      const message = `status ${status}, ${why}: ${body.slice(0, 80)}`;
+      return new LeafdError('bad_response', message, { address, cause });
+    };
     let reply, ranges;
     try {
       reply = JSON.parse(body);
-      ranges = reply.ranges?.map(({ first, last }) => ({ first: BigInt(first), last: BigInt(last) })) ?? [];
+      ranges = (reply.ranges ?? []).map((r) => ({ first: BigInt(r.first), last: BigInt(r.last) }));
     } catch (cause) {
-      throw new LeafdError('bad_response', `status ${status}: ${body.slice(0, 80)}`, { address, cause });
+      throw bad('no response of leafd', cause);
     }
-    if (status !== 200 && typeof reply?.code === 'string') {
-      throw new LeafdError(reply.code, reply.message, { address, status, retryAfter: Math.min(Number(headers['retry-after']) || 0, 30) * 1000 });
+    if (status !== 200 && typeof reply.code === 'string') {
+      const retryAfter = Math.min(Number(headers['retry-after']) || 0, 30) * 1000;
+      throw new LeafdError(reply.code, reply.message, { address, status, retryAfter });
     }
-    const growing = ranges.every(({ first, last }, i) => first <= last && first > (i > 0 ? ranges[i - 1].last : -1n));
-    if (status !== 200 || !growing || ranges.reduce((sum, { first, last }) => sum + last - first + 1n, 0n) !== BigInt(n)) {
-      throw new LeafdError('bad_response', `status ${status}, not the ${n} IDs asked for: ${body.slice(0, 80)}`, { address });
+    let [end, count] = [-1n, 0n];
+    for (const { first, last } of ranges) {
+      if (first <= end || last < first) throw bad('IDs that do not grow');
+      [end, count] = [last, count + last - first + 1n];
     }
-    if (headers.age !== undefined || firsts.includes(ranges[0].first)) {
-      throw new LeafdError('bad_response', 'a cached response: IDs must not be cached', { address });
-    }
+    if (status !== 200 || count !== BigInt(n)) throw bad(`not the ${n} IDs asked for`);
+    if (headers.age !== undefined || firsts.includes(ranges[0].first)) throw bad('cached');
     return ranges;
   }
 
-  // #post follows no redirect, and keeps no connection, which a daemon may have closed. TLS checks the name in Host.
+  // #post follows no redirect, and keeps no connection, which a daemon may have closed.
   #post({ url, host }, path) {
     return new Promise((resolve, reject) => {
-      const headers = { ...this.#headers, Host: url.host };
-      const target = { host, port: url.port, path: url.pathname.replace(/\/+$/, '') + path };
-      const options = { ...this.tls, ...target, method: 'POST', headers, agent: false, signal: AbortSignal.timeout(this.requestTimeout) };
-      const request = (url.protocol === 'https:' ? https : http).request(options, (response) => {
+      const request = (url.protocol === 'https:' ? https : http).request({
+        ...this.tls, host, port: url.port,
+        method: 'POST', path: url.pathname.replace(/\/+$/, '') + path,
+        headers: { ...this.#headers, Host: url.host }, // TLS checks the name in Host
+        agent: false, signal: AbortSignal.timeout(this.requestTimeout),
+      }, (response) => {
         const parts = [];
         let size = 0;
         response.on('error', reject).on('data', (part) => {
           parts.push(part);
-          if ((size += part.length) > 1 << 22) request.destroy(new Error('the response is too long'));
-        }).on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(parts).toString() }));
+          if ((size += part.length) > 1 << 22) request.destroy(new Error('a response too long'));
+        }).on('end', () => {
+          const { statusCode: status, headers } = response;
+          resolve({ status, headers, body: Buffer.concat(parts).toString() });
+        });
       });
       request.on('error', reject).end();
     });
