@@ -33,23 +33,21 @@ func TestPrograms(t *testing.T) {
 	drivers := os.Getenv("LEAFDTEST_DRIVERS")
 	packages, err := filepath.Abs("../../client")
 	require.NoError(t, err)
-	nodeFiles := []string{"failover.mjs", "node-redis.mjs", "ioredis.mjs"}
-	javaFiles := []string{"Failover.java", "JedisIds.java", "LettuceIds.java"}
 	javac := "javac -cp $drivers/java/lib/* -sourcepath $dir -d $dir $dir/JedisIds.java $dir/LettuceIds.java"
 	for _, p := range []struct {
 		name, page, heading string
-		files               []string // the first blocks below the heading
+		file                string // the first block below the heading; without a page what is in docs/clients/redis
 		redis, driver       bool
 		build, command      string
 	}{
-		{"python", "python.md", "# Python", []string{"ids.py"}, false, false, "", "python3 $dir/ids.py"},
-		{"node", "node.md", "# Node", []string{"ids.mjs"}, false, false, "", "node $dir/ids.mjs"},
-		{"go-redis", "go.md", "## go-redis", []string{"main.go"}, true, false, "go build -o $dir/ids $dir/main.go", "$dir/ids"}, // package client has tests of its own
-		{"redis-py", "python.md", "## redis-py", []string{"ids.py"}, true, true, "", "$drivers/python/bin/python $dir/ids.py"},
-		{"node-redis", "node.md", "## node-redis and ioredis", nodeFiles, true, true, "", "node $dir/node-redis.mjs"},
-		{"ioredis", "node.md", "## node-redis and ioredis", nodeFiles, true, true, "", "node $dir/ioredis.mjs"},
-		{"Jedis", "java.md", "## Jedis and Lettuce", javaFiles, true, true, javac, "java -cp $dir:$drivers/java/lib/* JedisIds"},
-		{"Lettuce", "java.md", "## Jedis and Lettuce", javaFiles, true, true, javac, "java -cp $dir:$drivers/java/lib/* LettuceIds"},
+		{"python", "python.md", "# Python", "ids.py", false, false, "", "python3 $dir/ids.py"},
+		{"node", "node.md", "# Node", "ids.mjs", false, false, "", "node $dir/ids.mjs"},
+		{"go-redis", "go.md", "## go-redis", "main.go", true, false, "go build -o $dir/ids $dir/main.go", "$dir/ids"}, // package client has tests of its own
+		{"redis-py", "", "", "", true, true, "", "$drivers/python/bin/python $dir/ids.py"},
+		{"node-redis", "", "", "", true, true, "", "node $dir/node-redis.mjs"},
+		{"ioredis", "", "", "", true, true, "", "node $dir/ioredis.mjs"},
+		{"Jedis", "", "", "", true, true, javac, "java -cp $dir:$drivers/java/lib/* JedisIds"},
+		{"Lettuce", "", "", "", true, true, javac, "java -cp $dir:$drivers/java/lib/* LettuceIds"},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel() // a daemon that was killed takes seconds to start
@@ -63,17 +61,18 @@ func TestPrograms(t *testing.T) {
 			if p.driver && drivers == "" {
 				t.Skip("make test-redis-clients has the drivers")
 			}
-			page, err := os.ReadFile("../../docs/clients/" + p.page)
-			require.NoError(t, err)
-			_, section, found := strings.Cut("\n"+string(page), "\n"+p.heading+"\n")
-			require.True(t, found)
-			for _, name := range p.files {
-				var program string
+			if p.page == "" {
+				require.NoError(t, os.CopyFS(dir, os.DirFS("../../docs/clients/redis")))
+			} else {
+				page, err := os.ReadFile("../../docs/clients/" + p.page)
+				require.NoError(t, err)
+				_, section, found := strings.Cut("\n"+string(page), "\n"+p.heading+"\n")
+				require.True(t, found)
 				_, section, _ = strings.Cut(section, "\n```")
 				_, section, _ = strings.Cut(section, "\n")
-				program, section, found = strings.Cut(section, "\n```\n")
+				program, _, found := strings.Cut(section, "\n```\n")
 				require.True(t, found)
-				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(program+"\n"), 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, p.file), []byte(program+"\n"), 0o600))
 			}
 			modules := dir + "/node_modules" // where node looks
 			if p.driver {
