@@ -28,7 +28,7 @@ const (
 var (
 	// A rule is defined by its name, of two words or more, in a list of a comment.
 	ruleDefined = regexp.MustCompile(`^\s*//\t([a-z]+(?:-[a-z]+)+)  \S`)
-	ruleRow     = regexp.MustCompile("^\\| `([a-z-]+)` \\| .+ \\| `(.+)` \\| (.+) \\| (.+) \\|$")
+	ruleRow     = regexp.MustCompile("^- `([a-z-]+)`: .+\\. `([^`]+)`; ([^;]+); (.+)$")
 	testNamed   = regexp.MustCompile("`(Test\\w+)`")
 	testMade    = regexp.MustCompile(`^func (Test\w+)\(`)
 	breaksNamed = regexp.MustCompile(`(mutant|model)s? (\*[^;]+\*)`)
@@ -151,7 +151,7 @@ func wrongRules(t *testing.T, tree fs.FS) (wrong []string) {
 }
 
 func TestWrongRules(t *testing.T) {
-	const row = "| `two-words` | it holds | `a/a.go` | `TestA` | mutants *one*, *two*; model *m run*; proof; exploration |\n"
+	const row = "- `two-words`: it holds. `a/a.go`; `TestA`; mutants *one*, *two*; model *m run*; proof; exploration\n"
 	right := map[string]string{
 		"a/a.go": "package a\n\n//\ttwo-words  It holds.\nvar a int\n", "a/a_test.go": "package a\n\nfunc TestA(t *testing.T) {\n",
 		rulesPage: row, mutantsFile: `Name: "one", Name: "two"`, modelsFile: "m\trun\tall\n", exploreFile: `"two-words": `, provedFile: "3\ttwo-words\n6?\tother-words\n",
@@ -174,7 +174,7 @@ func TestWrongRules(t *testing.T) {
 			rulesPage, strings.Replace(row, "; proof", "", 1), []string{"two-words is in " + provedFile + ", and the table doesn't name the proof"},
 		},
 		"not explored":      {exploreFile, "", []string{"two-words is not taken out in " + exploreFile}},
-		"nothing breaks it": {rulesPage, "| `two-words` | it holds | `a/a.go` | none | - |\n", []string{"two-words has no test", "two-words is in " + provedFile + ", and the table doesn't name the proof", "two-words has nothing that takes it out"}},
+		"nothing breaks it": {rulesPage, "- `two-words`: it holds. `a/a.go`; none; -\n", []string{"two-words has no test", "two-words is in " + provedFile + ", and the table doesn't name the proof", "two-words has nothing that takes it out"}},
 		"a number":          {"b.md", "see a.X1", []string{"b.md speaks of a.X1, which is no name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
