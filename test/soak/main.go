@@ -2,7 +2,7 @@
 // told to, takes the database away in the middle, and says whether the daemon kept
 // what it promises: latency, no refusal, no ID twice, and memory, goroutines and
 // descriptors that stay where they are. `make soak` builds the daemon, installs what
-// is missing and runs it; docs/evidence/SOAK.md explains the output.
+// is missing and runs it; docs/evidence/PROOF.md explains the output.
 //
 // Exit codes: 0 when all verdicts are kept, 1 when one is missed or the soak could
 // not be made, 2 for wrong flags.
