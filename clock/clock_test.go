@@ -88,26 +88,3 @@ func TestSleepersShareNoTimer(t *testing.T) {
 		require.GreaterOrEqual(t, <-done, time.Duration(0))
 	}
 }
-
-func TestSkewedIsSeenByBothOwners(t *testing.T) {
-	path := t.TempDir() + "/skew"
-	one, err := clocktest.OpenSkewed(path)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, one.Close()) }()
-	two, err := clocktest.OpenSkewed(path)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, two.Close()) }()
-	before := two.Read()
-	one.Set(-time.Hour)
-	require.InDelta(t, float64(-time.Hour), float64(clock.Judge(before, two.Read()).By), float64(time.Minute))
-	wall, _ := two.Wall()
-	require.Less(t, wall, before.WallNS)
-	one.Set(0)
-	one.Lag(time.Hour) // all clocks have stood still: nothing has stepped
-	require.InDelta(t, 0, float64(clock.Judge(before, two.Read()).By), float64(time.Minute))
-	require.InDelta(t, float64(-time.Hour), float64(two.Read().Boot-before.Boot), float64(time.Minute))
-	wall, mono := two.Wall()
-	require.Less(t, wall, before.WallNS)
-	require.InDelta(t, float64(mono), float64(two.Mono()), float64(time.Minute))
-	require.Less(t, mono, before.Mono)
-}

@@ -22,20 +22,6 @@ func newBench(b *testing.B, layout snowflake.Layout) *snowflake.Generator {
 	return g
 }
 
-func BenchmarkNext(b *testing.B) {
-	for name, layout := range map[string]snowflake.Layout{"free": wide(), "used-up": snowflake.DefaultLayout()} {
-		b.Run(name, func(b *testing.B) {
-			g := newBench(b, layout)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := g.Next(context.Background()); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func BenchmarkNextParallel(b *testing.B) {
 	g := newBench(b, wide())
 	b.ReportAllocs()
@@ -46,20 +32,4 @@ func BenchmarkNextParallel(b *testing.B) {
 			}
 		}
 	})
-}
-
-func BenchmarkNextN1000(b *testing.B) {
-	for name, layout := range map[string]snowflake.Layout{"free": wide(), "used-up": snowflake.DefaultLayout()} {
-		b.Run(name, func(b *testing.B) {
-			g := newBench(b, layout)
-			dst := make([]int64, 1000)
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := g.NextN(context.Background(), dst); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(dst)), "ns/id")
-		})
-	}
 }

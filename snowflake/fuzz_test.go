@@ -59,16 +59,19 @@ func FuzzDecode(f *testing.F) {
 		back, err := l.Compose(parts)
 		require.NoError(t, err)
 		require.Equal(t, id, back)
-		for _, beyond := range []snowflake.Parts{
-			{Time: l.End() + 1},
-			{Time: l.Epoch - 1},
-			{Time: l.Epoch, Worker: l.MaxWorker() + 1},
-			{Time: l.Epoch, Worker: -1},
-			{Time: l.Epoch, Sequence: l.MaxSequence() + 1},
-			{Time: l.Epoch, Datacenter: l.MaxDatacenter() + 1},
+		first, last, err := l.Range(parts.Time)
+		require.NoError(t, err)
+		require.True(t, first <= id && id <= last)
+		for beyond, want := range map[snowflake.Parts]error{
+			{Time: l.End() + 1}:                                snowflake.ErrTimeExhausted,
+			{Time: l.Epoch - 1}:                                snowflake.ErrTimeExhausted,
+			{Time: l.Epoch, Worker: l.MaxWorker() + 1}:         snowflake.ErrBadID,
+			{Time: l.Epoch, Worker: -1}:                        snowflake.ErrBadID,
+			{Time: l.Epoch, Sequence: l.MaxSequence() + 1}:     snowflake.ErrBadID,
+			{Time: l.Epoch, Datacenter: l.MaxDatacenter() + 1}: snowflake.ErrBadID,
 		} {
 			_, err := l.Compose(beyond)
-			require.Error(t, err, "%+v", beyond)
+			require.ErrorIs(t, err, want, "%+v", beyond)
 		}
 	})
 }

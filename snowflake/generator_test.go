@@ -61,30 +61,6 @@ func TestRangesEndWithTheirMillisecond(t *testing.T) {
 	})
 }
 
-func TestNextCarriesTimeWorkerSequence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clk := clocktest.NewBubble(noon)
-		g := newGenerator(t, clk)
-		require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Worker: 7, Sequence: 0}, next(t, g))
-		require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Worker: 7, Sequence: 1}, next(t, g))
-		time.Sleep(time.Millisecond)
-		require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon) + 1, Worker: 7, Sequence: 0}, next(t, g))
-	})
-}
-
-func TestDatacenterIsInPlace(t *testing.T) {
-	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
-	require.NoError(t, err)
-	g := newGenerator(t, clocktest.New(noon), func(c *snowflake.Config) {
-		c.Layout, c.Datacenter, c.Worker = layout, 19, 30
-	})
-	id, err := g.Next(t.Context())
-	require.NoError(t, err)
-	parts, err := layout.Decode(id)
-	require.NoError(t, err)
-	require.Equal(t, snowflake.Parts{Time: clock.MillisOf(noon), Datacenter: 19, Worker: 30}, parts)
-}
-
 func TestJitterSpreadsFirstSequences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clocktest.NewBubble(noon)

@@ -105,10 +105,19 @@ func TestStatsOfGivingUp(t *testing.T) {
 			},
 			snowflake.Stats{RollbackWaits: 1, GivenUp: 1},
 		},
+		{
+			"for the ceiling",
+			func(_ *clocktest.Bubble, g *snowflake.Generator) error { return g.NextN(context.Background(), nil) },
+			snowflake.Stats{CeilingWaits: 1, GivenUp: 1},
+		},
 	} {
 		clocktest.Run(t, tt.name, func(t *testing.T) {
 			clk := clocktest.NewBubble(noon)
-			g := newGenerator(t, clk)
+			g := newGenerator(t, clk, func(c *snowflake.Config) {
+				if tt.want.CeilingWaits > 0 {
+					c.Fence = &patientFence{}
+				}
+			})
 			require.NoError(t, tt.state(clk, g))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
@@ -127,18 +136,4 @@ type patientFence struct{ fixedFence }
 func (*patientFence) Await(ctx context.Context, _ clock.Millis) error {
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-func TestStatsOfGivingUpOnTheCeiling(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGenerator(t, clocktest.NewBubble(noon), func(c *snowflake.Config) { c.Fence = &patientFence{} })
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { _, err := g.Next(ctx); ended <- err }()
-		synctest.Wait()
-		require.EqualValues(t, 1, g.Stats().CeilingWaits)
-		cancel()
-		require.ErrorIs(t, <-ended, context.Canceled)
-		require.Equal(t, snowflake.Stats{CeilingWaits: 1, GivenUp: 1}, g.Stats())
-	})
 }
