@@ -324,31 +324,6 @@ func failing(tag string, err error) segmenttest.Hook {
 	}
 }
 
-// A COMMIT of a batch with an outcome that isn't known: all of its ranges are gaps, whether it was done or not.
-func TestBatchGivenUp(t *testing.T) {
-	for _, done := range []bool{false, true} {
-		clocktest.Run(t, fmt.Sprint(done), func(t *testing.T) {
-			d := newDaemon(t, guarded)
-			names := named(d.store, "tag", 20, 10)
-			hook := d.store.Before
-			if done {
-				hook = d.store.After
-			}
-			over := once(segmenttest.OpCommit, segmenttest.ErrAway, hook)
-			require.Zero(t, d.each(names))
-			over()
-			gaps := 0
-			for _, name := range names {
-				if id := d.id(name); id >= 10 {
-					gaps++
-				}
-			}
-			require.Positive(t, gaps)
-			require.EqualValues(t, gaps, d.Guard().GivenUp)
-		})
-	}
-}
-
 // A high mark that others write again and again: tried again at once a few times, and then later.
 func TestConflictsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,16 +16,6 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-func TestNextGivesTheTablesRangesInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
-		d.store.Set("order", 1, 3)
-		for want := int64(1); want <= 50; want++ {
-			require.Equal(t, want, d.id("order"))
-		}
-	})
-}
-
 // The next range is fetched once a tenth of the current is used, once, by a single ID or by a batch.
 func TestPrefetchAtATenth(t *testing.T) {
 	for step, at := range map[int64]int{10: 1, 11: 2, 100: 10, 1000: 100} { // at: the ID, counted from 1

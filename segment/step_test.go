@@ -167,29 +167,6 @@ func TestFetchAsksForWhatWaits(t *testing.T) {
 	}
 }
 
-// A step that lasts no longer than a fetch takes grows past the demand within a few
-// fetches: a request that waits gets its IDs from the fetch under way or the next one.
-func TestNoneIsRefusedForALargeDemand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
-		d.store.Set("order", 0, 100)
-		d.store.Delay(200*time.Millisecond, segmenttest.OpBegin)
-		var check checker
-		for range 10 {
-			var all sync.WaitGroup
-			for range 20 {
-				all.Go(func() {
-					ids, err := d.ids("order", 1000)
-					require.NoError(t, err)
-					check.add("x", "order", ids...)
-				})
-			}
-			all.Wait()
-		}
-		require.Empty(t, check.twice)
-	})
-}
-
 // Rate is an average of 30 seconds, reckoned when it is asked for; Issued never falls, not where a batch fails or a tag is deleted.
 func TestFigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
