@@ -125,18 +125,3 @@ func TestRedactDSN(t *testing.T) {
 		require.Equal(t, want, RedactDSN(dsn))
 	}
 }
-
-// FuzzRedactDSN puts any password into a DSN.
-func FuzzRedactDSN(f *testing.F) {
-	for _, password := range []string{"s3cret", "p@ss/w?rd(x)", "a)/b@tcp(c)/d", "x@tcp(y:1)/z?a=b", ":::", "pass)word@", "%zz", "@/"} {
-		f.Add(password)
-	}
-	f.Fuzz(func(t *testing.T, password string) {
-		redacted := RedactDSN("leaf:" + password + "@tcp(db:3306)/leaf?timeout=2s&parseTime=true")
-		const shown = "leaf:xxxxx@tcp(db:3306)/leaf?parseTime=true&timeout=2s"
-		if strings.Contains(shown, password) {
-			return // it gives nothing away
-		}
-		require.NotContains(t, redacted, password)
-	})
-}

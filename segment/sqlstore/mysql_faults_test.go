@@ -83,44 +83,11 @@ func (f *fetcher) counts() (ranges, failures int) {
 	return len(f.ranges), f.failures
 }
 
-// awaitRanges waits for n more ranges, awaitFailures for n more failures.
+// awaitRanges waits for n more ranges.
 func (f *fetcher) awaitRanges(t testing.TB, n int) {
 	t.Helper()
 	before, _ := f.counts()
 	require.Eventually(t, func() bool { now, _ := f.counts(); return now >= before+n }, patience, 5*time.Millisecond)
-}
-
-func (f *fetcher) awaitFailures(t testing.TB, n int) {
-	t.Helper()
-	_, before := f.counts()
-	require.Eventually(t, func() bool { _, now := f.counts(); return now >= before+n }, patience, 5*time.Millisecond)
-}
-
-// TestMySQLServerFaults takes one server through a crash, a hang and a stop
-// while two daemons fetch with the time-outs that a daemon has.
-func TestMySQLServerFaults(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, javaScript, "")
-	f := startFetcher(t, openMySQL(t, server.DSN(database)), openMySQL(t, server.DSN(database)))
-	f.awaitRanges(t, 100)
-	for range 2 {
-		server.Kill(t)
-		f.awaitFailures(t, 10)
-		server.Restart(t)
-		f.awaitRanges(t, 100)
-	}
-	server.Pause(t)
-	f.awaitFailures(t, 10) // every fetch comes back, though nothing answers
-	server.Resume(t)
-	f.awaitRanges(t, 100)
-	server.Stop(t)
-	f.awaitFailures(t, 10)
-	server.Restart(t)
-	f.awaitRanges(t, 100)
-	f.end()
-	requireDisjoint(t, f.ranges)
-	require.GreaterOrEqual(t, maxIDOf(t, db, "leaf-segment-test"), f.ranges[len(f.ranges)-1].Hi,
-		"what was given out is in the table")
 }
 
 // awaitFetch fetches until it works: with the time-outs that a daemon has, or shorter ones,

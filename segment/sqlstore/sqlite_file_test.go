@@ -38,6 +38,11 @@ func TestSQLiteNewFile(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 0o600, info.Mode().Perm(), file)
 	}
+	_, err = store.Delete(t.Context(), "leaf-segment-test", nil)
+	require.NoError(t, err)
+	rows, err = openSQLite(t, path).Page(t.Context(), "", "", 10)
+	require.NoError(t, err)
+	require.Empty(t, rows, "it isn't put back")
 }
 
 // TestSQLiteJournal: a file that some tool took out of WAL mode is put back.
@@ -57,19 +62,6 @@ func TestSQLiteJournal(t *testing.T) {
 	require.Equal(t, "delete", mode(rawSQLite(t, path)))
 	openSQLite(t, path)
 	require.Equal(t, "wal", mode(rawSQLite(t, path)))
-}
-
-// TestSQLiteDeletedTagStays: the tag of a new file isn't put back.
-func TestSQLiteDeletedTagStays(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "segments.db")
-	store, err := sqlstore.OpenSQLite(path)
-	require.NoError(t, err)
-	_, err = store.Delete(t.Context(), "leaf-segment-test", nil)
-	require.NoError(t, err)
-	require.NoError(t, store.Close())
-	rows, err := openSQLite(t, path).Page(t.Context(), "", "", 10)
-	require.NoError(t, err)
-	require.Empty(t, rows)
 }
 
 func TestSQLitePaths(t *testing.T) {
@@ -148,6 +140,9 @@ func TestSQLiteUnusableFile(t *testing.T) {
 			}
 			require.ErrorContains(t, err, path)
 			require.ErrorContains(t, err, c.says)
+			_, err = sqlstore.InspectSQLite(t.Context(), path)
+			require.ErrorContains(t, err, path)
+			require.NotErrorIs(t, err, sqlstore.ErrNoFile)
 			after, _ := os.ReadFile(path)
 			require.True(t, bytes.Equal(before, after), "the file was changed")
 		})
