@@ -28,7 +28,7 @@ LONG_TESTS    := $(LONG_TESTS)|TestRestoredBeforeARelease|TestClaimBeyondTheLayo
 LONG_TESTS    := $(LONG_TESTS)|TestFiftyDaemonsOnOneTag|TestRootMadeByAClockAhead|TestClaimSettlesForTheLongestSession|TestClockJumpsWhileAClaimSettles
 LONG_TESTS    := $(LONG_TESTS)|TestNewcomerBeforeTheSurvivors|TestWayBackFromAWrongInit|TestColdTags|TestIdleBesideAnOutage|TestClientsHoldNoMoreThanTheirShare
 LONG_TESTS    := $(LONG_TESTS)|TestPrograms|TestRedisClients|TestTranscriptsAreOfRedis|TestPromtool|TestSystemdSocketActivate
-LONG_TESTS    := $(LONG_TESTS)|TestGalera|TestStates|TestExplore|TestExploreWithoutARule|TestExploreAnotherAction
+LONG_TESTS    := $(LONG_TESTS)|TestGalera|TestStates|TestExplore|TestExploreWithoutARule
 LONG_PACKAGES := ./cmd/... ./segment/sqlstore ./server ./server/resp ./worker ./zkreg ./deploy/package ./test/...
 TEST_TIMEOUT  ?= 15m
 # Tests at once in a package. Most of them wait, for a claim to settle, a lease, a server: as many as there are processors leave these idle.

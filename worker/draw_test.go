@@ -216,61 +216,6 @@ func TestLuckyDraw(t *testing.T) {
 	})
 }
 
-// A third of a thousand clocks is wrong: the right ones go on, and the wrong ones don't,
-// regardless of the draws: one in some 40 says the contrary.
-func TestThirdOfAThousandIsWrong(t *testing.T) {
-	const rounds = 1000
-	clocktest.Run(t, "our clock is right", func(t *testing.T) {
-		d := newDaemon()
-		p := &crowd{size: thousand, say: thirdWrong(time.Hour, 0)}
-		p.live(t, d)
-		w := d.start(t)
-		run(t, w)
-		for range rounds {
-			passRounds(1)
-			require.NoError(t, check(w))
-		}
-		require.Equal(t, clock.Agree, w.Vote())
-		require.Empty(t, w.Troubles())
-		whole, all := p.whole(t)
-		require.Positive(t, whole, "some draws are unlucky")
-		require.Less(t, whole, all/12)
-		t.Logf("%d of %d draws were unlucky", whole, all)
-	})
-	clocktest.Run(t, "our clock is wrong", func(t *testing.T) {
-		d := newDaemon()
-		p := &crowd{size: thousand, say: right}
-		p.live(t, d)
-		w := d.start(t)
-		run(t, w)
-		p.set(func() { p.say = thirdWrong(0, -time.Hour) })
-		d.eventually(t, time.Second, func() bool { return check(w) != nil })
-		for range rounds / 4 { // all are asked in each
-			passRounds(1)
-			require.ErrorIs(t, check(w), worker.ErrPeersDisagree)
-		}
-		require.True(t, troubled(w, worker.ErrPeersDisagree))
-	})
-	clocktest.Run(t, "our clock is wrong, at the start", func(t *testing.T) {
-		d := newDaemon()
-		p := &crowd{size: thousand, say: thirdWrong(0, -time.Hour)}
-		model := p.live(t, d)
-		refused := 0
-		for range 40 {
-			d.join(model, registrytest.Options{})
-			w, err := worker.Start(t.Context(), d.cfg)
-			if err == nil { // one draw in 37 is as wrong as we are; the next one isn't
-				require.NoError(t, w.Close(t.Context(), d.clk.Millis()))
-				continue
-			}
-			require.ErrorIs(t, err, worker.ErrClockRefused)
-			require.ErrorContains(t, err, "1024 of 1024 peers answered")
-			refused++
-		}
-		require.Greater(t, refused, 25)
-	})
-}
-
 // Fewer than half of all answer, and no clock is thrown out by them, at a
 // start or later, regardless of what those drawn say.
 func TestFewerThanHalfAnswer(t *testing.T) {

@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -21,16 +20,6 @@ func deciding(see func(r worker.Record, s worker.Snapshot, now worker.Moment, do
 	}
 }
 
-// instead is Decide with another action in one cell, for a record with a worker ID.
-func instead(cell string, by worker.Action) func(*world) {
-	return deciding(func(r worker.Record, s worker.Snapshot, now worker.Moment, do worker.Action) worker.Action {
-		if c := worker.CellOf(r, s, now); do == c.Action() && c.String() == cell && r.WorkerID >= 0 {
-			return by
-		}
-		return do
-	})
-}
-
 // unasked are the cells of Decide's table that no world asks, each with the reason.
 func unasked() map[string]string {
 	const (
@@ -40,79 +29,6 @@ func unasked() map[string]string {
 	return map[string]string{
 		"none / lost": claim,
 		"released in the file, stopping / unknown": stops, "released in the file, stopping / after": stops,
-	}
-}
-
-// alike are those where another action was not missed, each with the reason.
-func alike() map[string]string {
-	const (
-		stops  = "what a daemon that stops leaves active, or puts back, is free once its piece has ended"
-		copies = "reported: of two that write one entry the other one is fenced; not missed in all of copiesWiped, where clocks show the time"
-	)
-	return map[string]string{
-		"released in the file, stopping / lost": stops, "released in the file, stopping / own": stops,
-		"reaches, running / unknown": copies, "ended, running / unknown": copies,
-		"released / unknown": "resumed: a life whose every answer was lost is none of a copy; not missed in all of late, where clocks show the time",
-	}
-}
-
-// cells are those of Decide's table that are changed, each with the worlds in which that is found.
-func cells() map[string]struct {
-	worlds string
-	by     worker.Action
-} {
-	return map[string]struct {
-		worlds string
-		by     worker.Action
-	}{
-		"reaches, running / lost":     {"parent recovered", worker.Fence},
-		"reaches, running / own":      {"whole", worker.Fence},
-		"reaches, running / after":    {"forced", worker.Report},
-		"reaches, starting / lost":    {"parent", worker.Forget},
-		"reaches, starting / own":     {"whole", worker.GiveUp},
-		"reaches, starting / unknown": {"copies", worker.Resume},
-		"reaches, starting / after":   {"forced", worker.Resume},
-		"ended, running / lost":       {"parent", worker.PutBack},
-		"ended, running / own":        {"recovered", worker.Report},
-		"ended, running / after":      {"whole", worker.PutBack},
-		"ended, starting / lost":      {"parent recoveredExactly", worker.PutBack},
-		"ended, starting / own":       {"recovered", worker.Resume},
-		"ended, starting / unknown":   {"copies", worker.Resume},
-		"ended, starting / after":     {"whole", worker.PutBack},
-		"released / lost":             {"parent recoveredExactly unrecoveredExactly", worker.PutBack},
-		"released / own":              {"recovered", worker.Resume},
-		"released / after":            {"whole faults", worker.PutBack},
-		"none / own":                  {"unrecoveredLost", worker.Resume},
-		"none / unknown":              {"copies", worker.Resume},
-		"none / after":                {"whole", worker.Resume},
-	}
-}
-
-// Each cell of the table that is changed is missed.
-func TestExploreAnotherAction(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes minutes")
-	}
-	for _, c := range worker.Cells() {
-		_, never := unasked()[c.String()]
-		_, same := alike()[c.String()]
-		_, changed := cells()[c.String()]
-		lists := 0
-		for _, in := range []bool{never, same, changed} {
-			if in {
-				lists++
-			}
-		}
-		require.Equal(t, 1, lists, "%s: want it in one of the three lists", c)
-	}
-	for cell, c := range cells() {
-		for world := range strings.FieldsSeq(c.worlds) {
-			t.Run(world+": "+cell, func(t *testing.T) {
-				w := worlds()[world]
-				instead(cell, c.by)(w)
-				require.NotEmpty(t, visit(t, w, exploretest.Bounds{States: 150_000}).Wrong)
-			})
-		}
 	}
 }
 

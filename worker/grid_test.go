@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,8 +100,9 @@ func gridNumber(t *testing.T, word string) int64 {
 	return n
 }
 
-// The table of Decide, and its conditions over a grid of records and entries, are those that the
-// proof of spec has: `make prove` holds them to its transitions.
+// released-never-resumes, claim-again, set-aside-always, late-release, loss-before-copy, ended-judges-loss,
+// loss-noted-first, damaged-put-back, made-over, settles-first: the table of Decide, and its conditions over a grid
+// of records and entries, are those that the proof of spec has: `make prove` holds them to its transitions.
 func TestDecideIsTheProofs(t *testing.T) {
 	text, err := os.ReadFile("../spec/decide.txt")
 	require.NoError(t, err)
@@ -131,10 +133,22 @@ func TestDecideIsTheProofs(t *testing.T) {
 				for j, piece := range gridPieces() {
 					asked++
 					s := worker.Snapshot{Root: &worker.Root{Cluster: "c", Parent: 3, Losses: 2}, Parent: 3, Entry: gridEntry(t, entry, piece)}
-					got := worker.CellOf(r, s, now).String()
-					row, column, _ := strings.Cut(got, " / ")
+					cell := worker.CellOf(r, s, now)
+					row, column, _ := strings.Cut(cell.String(), " / ")
 					require.Equal(t, gridRow[rows[i]], row, "%s", names[i])
-					require.Equal(t, want[j:j+1], column[:1], "%s of piece %d to record %s: %s", entry, piece, names[i], got)
+					require.Equal(t, want[j:j+1], column[:1], "%s of piece %d to record %s: %s", entry, piece, names[i], cell)
+					do := worker.Decide(r, s, now)
+					require.Equal(t, cell.Action(), do, "%s", cell)
+					s.Granted = 1 // longer than the root knows
+					if slices.Contains([]worker.Action{worker.Report, worker.Resume, worker.PutBack, worker.Enroll}, do) {
+						do = worker.RaiseSession
+					}
+					require.Equal(t, do, worker.Decide(r, s, now), "%s", cell)
+					s.Granted, s.Root.Losses = 0, r.Losses                                              // not noted since
+					if do = cell.Action(); column == "lost" && row != "none" && entry[0] != "damaged" { // damaged-put-back: as no loss
+						do = worker.NoteLoss
+					}
+					require.Equal(t, do, worker.Decide(r, s, now), "%s", cell)
 				}
 			}
 		}
