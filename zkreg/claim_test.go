@@ -701,9 +701,8 @@ func TestCounterBesideJavaLeafs(t *testing.T) {
 		require.NoError(tr.t, err)
 		return p[len(p)-10:]
 	}
-	inTree(t, "a parent that is made again", func(t *testing.T, tr *tree) {
-		const forever = "/snowflake/shop/forever"
-		cfg := func(c *zkreg.Config) { c.Root, c.ForeverPath, c.Layout = "/other", forever, snowflake.DefaultLayout() }
+	const forever = "/snowflake/shop/forever"
+	shared := func(t *testing.T, tr *tree) *zkreg.Directory {
 		d, err := zkreg.OpenDirectory(zkreg.Config{Servers: []string{"memory:1"}, Root: "/other", ForeverPath: forever, Layout: snowflake.DefaultLayout(), Clock: tr.clk, Dial: tr.mem.Open})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
@@ -712,8 +711,25 @@ func TestCounterBesideJavaLeafs(t *testing.T) {
 		require.Equal(t, "0000000000", next(tr, forever), "a new one begins as a Java Leaf knows it")
 		require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, forever+"/10.0.0.9:1-0000000000", -1))
 		require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, forever, -1))
+		return d
+	}
+	inTree(t, "a parent that is made again", func(t *testing.T, tr *tree) {
+		shared(t, tr)
+		cfg := func(c *zkreg.Config) { c.Root, c.ForeverPath, c.Layout = "/other", forever, snowflake.DefaultLayout() }
 		fixedRoot(t, tr.open("a", cfg), tr.me("a"), tr.clk.Millis())
 		require.Greater(t, next(tr, forever), "0000001023")
+	})
+	inTree(t, "a parent that a Java Leaf made: once, before the root names it", func(t *testing.T, tr *tree) {
+		d := shared(t, tr)
+		_, err := sessiontest.Create(t.Context(), tr.raw, forever, nil, 0)
+		require.NoError(t, err)
+		require.Equal(t, "0000000000", next(tr, forever))
+		for _, counter := range []string{"0000001025", "0000001026"} {
+			s, err := d.Open(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []any{int64(1), s.Root.Parent}, []any{s.Losses, s.Parent})
+			require.Equal(t, counter, next(tr, forever))
+		}
 	})
 	inTree(t, "recovered, an entry of theirs stands", func(t *testing.T, tr *tree) {
 		tr.Plant(java(1))

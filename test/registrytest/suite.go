@@ -12,7 +12,6 @@ import (
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
 )
 
 // suiteTest is one test of the suite.
@@ -27,7 +26,6 @@ type suiteTest struct {
 func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
 	runAll(t, inMemory, open, []suiteTest{ // which make the cluster themselves
 		{"an empty registry", testEmpty},
-		{"exhaustion", testExhaustion},
 	})
 	standing := func(t testing.TB) *World {
 		w := open(t)
@@ -43,26 +41,18 @@ func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
 		{"an answer lost while reporting", testLostWhileReporting},
 		{"an answer lost while putting back", testLostWhilePuttingBack},
 		{"release", testRelease},
-		{"release on stop", testReleaseOnStop},
 		{"takeover has one winner", testTakeover},
-		{"a Java Leaf's entry", testJavaEntry},
 		{"a node name that two have", testSharedName},
 		{"own dead process", testOwnDead},
 		{"a copied directory, its owner alive", testCopied},
-		{"a life that the record doesn't know", testUnknownLife},
 		{"live set", testLive},
-		{"rewritten: fenced", testRewritten},
-		{"a node of another life of its instance", testAnotherLive},
 		{"released by force: fenced", testReleasedByForce},
 		{"removed while it was down", lostWhileDown(func(w *World) { w.Remove(1) })},
 		{"data lost while it was down", lostWhileDown((*World).Wipe)},
 		{"removed while it runs cut off", testRemovedWhileCutOff},
 		{"entries lost while the cluster stands", testEntriesLost},
-		{"data lost: another cluster in its place", testDataLostForeign},
-		{"data lost: a Java Leaf in its place", testDataLostJava},
 		{"data lost: taken meanwhile", testDataLostTaken},
 		{"data lost: all come back at once", testDataLostAll},
-		{"a longer lease", testLongerLease},
 	})
 	if inMemory {
 		runAll(t, inMemory, standing, []suiteTest{
@@ -71,8 +61,6 @@ func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
 				time.Sleep(2 * time.Minute) // what is claimed settles
 				testLostWhileStarting(t, w)
 			}},
-			{"a claim that was not finished", testUnfinishedClaim},
-			{"limit passed", testLimitPassed},
 			{"data lost: a piece that has ended", testDataLostLate},
 		})
 	}
@@ -105,44 +93,6 @@ func testEmpty(t *testing.T, w *World) {
 	_, err = w.Directory().Release(patient(t), 0, true)
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 	require.NoError(t, d.running().report())
-}
-
-// small is a layout that has room for four workers.
-func small(t testing.TB) snowflake.Layout {
-	t.Helper()
-	layout, err := snowflake.ParseLayout("41+2+20", snowflake.DefaultEpoch)
-	require.NoError(t, err)
-	return layout
-}
-
-func testExhaustion(t *testing.T, w *World) {
-	opts := Options{Layout: small(t)}
-	w.Init(opts.Layout)
-	var limit clock.Millis
-	for i := range 4 {
-		d := fresh(t, w, string(rune('a'+i)), opts).running()
-		require.NoError(t, d.report())
-		d.stop()
-		if i == 0 {
-			limit = entryOf(t, w, 0).Limit
-		}
-	}
-	before := entries(t, w)
-	d := fresh(t, w, "one too many", opts)
-	err := d.start(patient(t))
-	var exhausted *worker.ExhaustedError
-	require.ErrorAs(t, err, &exhausted)
-	require.Equal(t, worker.ExhaustedError{Highest: 3, Entries: 4, Next: limit}, *exhausted, "when the next one comes back")
-	require.ErrorContains(t, err, limit.String())
-	require.Equal(t, before, entries(t, w), "it left nothing behind")
-
-	released, err := w.Directory().Release(patient(t), 2, true)
-	require.NoError(t, err)
-	require.Equal(t, []string{"0000000002"}, w.Hints())
-	time.Sleep(max(0, released.Limit.Sub(w.Now()))) // by both clocks
-	require.Equal(t, int64(2), d.running().ID())
-	require.Equal(t, released.Limit, d.Record().Floor, "floor-at-the-limit")
-	require.Empty(t, w.Hints())
 }
 
 // In the Java Leaf every racer of the first start has worker 0.
@@ -319,40 +269,4 @@ func testSharedName(t *testing.T, w *World) {
 	requirePeers(t, d)
 	require.True(t, entryOf(t, w, d.ID()).Live)
 	require.False(t, entryOf(t, w, second.ID()).Live)
-}
-
-// A Java Leaf's entry is its own, under any name of a daemon, and never written; its worker ID
-// is given to no daemon, and neither is 0, which a Java Leaf takes without asking.
-func testJavaEntry(t *testing.T, w *World) {
-	java := worker.Entry{WorkerID: 1, Node: "10.0.0.5:8080", IP: "10.0.0.5", Port: "8080", State: zkreg.StateJava, Timestamp: w.Now() - 10}
-	w.Plant(java)
-	d := fresh(t, w, "10.0.0.5", Options{}).running()
-	require.Greater(t, d.ID(), int64(1))
-	require.NoError(t, d.report())
-	_, err := w.Directory().Release(patient(t), java.WorkerID, false)
-	require.ErrorIs(t, err, worker.ErrInUse)
-	require.Equal(t, java, entryOf(t, w, java.WorkerID), "and so it is shown")
-	require.Equal(t, java.Node, entryOf(t, w, java.WorkerID).Node)
-
-	// On the operator's word that it is gone for good, a leafd's entry stands in its place.
-	before := w.Now()
-	released, err := w.Directory().Release(patient(t), java.WorkerID, true)
-	require.NoError(t, err)
-	require.Equal(t, worker.StateReleased, released.State)
-	require.GreaterOrEqual(t, released.Limit, before, "by ZooKeeper's now")
-	released.Stat = worker.Stat{}
-	require.Equal(t, released, entryOf(t, w, java.WorkerID))
-	time.Sleep(max(0, released.Limit.Sub(w.Now())))
-	next := fresh(t, w, "b", Options{}).running()
-	require.Equal(t, java.WorkerID, next.ID())
-	require.Equal(t, released.Limit, next.Record().Floor)
-}
-
-// The longest lease is the cluster's, and no daemon has a longer one.
-func testLongerLease(t *testing.T, w *World) {
-	require.Equal(t, worker.DefaultLease, fresh(t, w, "a", Options{}).running().Record().LongestLease)
-	err := fresh(t, w, "b", Options{Lease: worker.DefaultLease + 1}).start(patient(t))
-	require.ErrorIs(t, err, worker.ErrForeign)
-	require.ErrorContains(t, err, "--longest-lease")
-	require.Len(t, entries(t, w), 1)
 }

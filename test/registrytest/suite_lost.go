@@ -7,10 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
-	"github.com/leafd/leafd/zkreg"
 )
 
 // closed requires that a newcomer gets no worker ID until the cluster is opened, and leaves nothing.
@@ -95,37 +92,6 @@ func testEntriesLost(t *testing.T, w *World) {
 	}
 	require.Positive(t, newcomer.Record().Floor, "at or above the root's floor")
 	require.NotZero(t, first.Since()*second.Since(), "they have never stopped")
-}
-
-// An operator makes a new cluster, against the rules: the daemons of the one before end.
-func testDataLostForeign(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report())
-	w.Down()
-	w.Wipe()
-	w.Init(snowflake.DefaultLayout())
-	w.Up()
-	requireFenced(t, d, worker.ErrForeign.Error())
-	d.halt()
-	require.ErrorIs(t, d.start(patient(t)), worker.ErrForeign)
-	require.Zero(t, fresh(t, w, "b", Options{}).running().ID())
-	require.Len(t, entries(t, w), 1)
-}
-
-// After a loss, too, a Java Leaf's entry is never written: it issues under that worker ID, and has a
-// path of its own.
-func testDataLostJava(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report())
-	w.LoseEntries()
-	require.Eventually(t, func() bool { return d.Record().Losses == 1 && d.Registry() == nil }, patience, time.Millisecond)
-	java := worker.Entry{WorkerID: 5, Node: "10.0.0.9:8080", IP: "10.0.0.9", Port: "8080", State: zkreg.StateJava, Timestamp: w.Now()}
-	w.Plant(java)
-	require.NoError(t, d.report())
-	w.OpenCluster(Threshold)
-	newcomer := fresh(t, w, "b", Options{}).running()
-	require.NotEqual(t, java.WorkerID, newcomer.ID())
-	require.Equal(t, java, entryOf(t, w, java.WorkerID))
 }
 
 // It comes back only when a newcomer has its worker ID, on an operator's wrong word: the later
@@ -257,69 +223,6 @@ func testSettling(t *testing.T, w *World) {
 	const watched = 4 * time.Second // the node of the life before
 	require.Equal(t, watched+settles, took(d), "the second time")
 	require.Equal(t, int64(4), d.Record().Losses)
-}
-
-// A claim that was left unfinished is the next one's once it is a minute old, by ZooKeeper's clock:
-// a start waits for that. One that may not wait so long says when.
-func testUnfinishedClaim(t *testing.T, w *World) {
-	layout := small(t)
-	w.Wipe()
-	w.Init(layout)
-	for id := range int64(4) {
-		w.Plant(worker.Entry{WorkerID: id, Node: "b", IP: "b", Port: "1", State: worker.StateClaiming, Owner: "dead", Instance: "gone", Timestamp: 1, Ceiling: 1, Floor: 5, Limit: 5})
-	}
-	given := w.Now().Add(time.Minute)
-	d := fresh(t, w, "a", Options{Layout: layout})
-	hasty := fresh(t, w, "hasty", Options{Layout: layout})
-	hasty.cfg.MaxWait = time.Minute - time.Second
-	err := hasty.start(patient(t))
-	require.ErrorIs(t, err, worker.ErrExhausted)
-	require.ErrorContains(t, err, given.String(), "it says when one comes back")
-	require.NoError(t, d.running().report())
-	require.GreaterOrEqual(t, w.Now(), given.Add(w.Settle))
-	require.Less(t, w.Now(), given.Add(w.Settle+time.Second), "as soon as it counts as given up, and has settled")
-	require.Equal(t, clock.Millis(5), d.Record().Floor)
-
-	// Its own is its at once, where it has gone on with it: nothing was issued under it.
-	d.stop()
-	c := fresh(t, w, "c", Options{Layout: layout})
-	require.ErrorContains(t, c.until(worker.EventSettling), "is claimed, and not used for")
-	claimed := c.record()
-	require.Equal(t, worker.RecordClaiming, claimed.State)
-	require.Equal(t, claimed.Floor, claimed.Limit)
-	c.running()
-	require.Equal(t, claimed.WorkerID, c.ID())
-}
-
-// A worker ID comes back by itself once its limit has passed and no daemon prolongs it.
-func testLimitPassed(t *testing.T, w *World) {
-	layout := small(t)
-	w.Wipe()
-	w.Init(layout)
-	opts := Options{Layout: layout}
-	var gone, live *daemon
-	for i := range 4 {
-		live = fresh(t, w, string(rune('a'+i)), opts)
-		live.cfg.ReportInterval, live.cfg.CeilingLead = time.Minute, 2*time.Minute // for hours
-		require.NoError(t, live.running().report())
-		if gone == nil {
-			gone = live
-			gone.stop()
-		}
-	}
-	limit := entryOf(t, w, 0).Limit
-	require.LessOrEqual(t, gone.record().Limit, limit)
-	d := fresh(t, w, "new", opts)
-	err := d.start(patient(t))
-	require.ErrorIs(t, err, worker.ErrExhausted, "too early")
-	require.ErrorContains(t, err, limit.String(), "it says when one comes back")
-	time.Sleep(limit.Sub(w.Now()) - worker.FreeSoon/2) // a start waits for more
-	require.Zero(t, d.running().ID())
-	require.Equal(t, limit, d.Record().Floor)
-	require.NoError(t, live.report(), "it was left alone")
-	err = gone.start(patient(t))
-	require.ErrorIs(t, err, worker.ErrExhausted, "one that comes back is a new one")
-	require.Equal(t, 1, gone.told(worker.EventRemoved))
 }
 
 // A piece that has ended is not put back: its record notes the loss, and forgets the worker ID.

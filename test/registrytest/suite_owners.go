@@ -37,35 +37,6 @@ func testRelease(t *testing.T, w *World) {
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 }
 
-// The worker ID goes back with the time after the last one issued as its limit, and with a hint;
-// another begins there, and the one that had it gets another one.
-func testReleaseOnStop(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{})
-	d.cfg.ReleaseOnStop = true
-	d.running()
-	require.NoError(t, d.report())
-	d.stop()
-	r, e := d.record(), entryOf(t, w, 0)
-	require.Equal(t, []any{worker.RecordReleased, e.Limit, e.Limit}, []any{r.State, r.Limit, r.AckedLimit})
-	require.Equal(t, worker.StateReleased, e.State)
-	require.Less(t, e.Floor, e.Limit)
-	require.Equal(t, e.Ceiling, e.Limit)
-	require.Equal(t, []string{"0000000000"}, w.Hints())
-
-	other := fresh(t, w, "b", Options{}).running()
-	require.Zero(t, other.ID())
-	require.Equal(t, e.Limit, other.Record().Floor)
-	require.Empty(t, w.Hints())
-	require.Equal(t, int64(1), d.running().ID(), "released-never-resumes")
-	require.NoError(t, other.report())
-
-	// Its own, where no other daemon took it.
-	d.stop()
-	limit := entryOf(t, w, 1).Limit
-	require.Equal(t, int64(1), d.running().ID())
-	require.Equal(t, limit, d.Record().Floor, "a piece of its own, after the one that it gave back")
-}
-
 // Eight claimants, one released entry: one takes it, with its limit as floor. What lies
 // ahead of the clock is not taken, and its hint stays.
 func testTakeover(t *testing.T, w *World) {
@@ -131,22 +102,6 @@ func testCopied(t *testing.T, w *World) {
 	require.NotZero(t, d.Since())
 }
 
-// The original has had a life since the copy was made. Where it has ended, its entry says so.
-func testUnknownLife(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report())
-	c := d.copied()
-	d.stop()
-	d.running()
-	require.NoError(t, d.report())
-	d.stop() // the copy's record knows the life before this one alone
-	c.running()
-	require.Positive(t, c.told(worker.EventRecordLost))
-	require.NotEqual(t, d.Record().Instance, c.Record().Instance)
-	require.Zero(t, d.running().ID(), "the original has it")
-	requireOneEach(t, w, []*daemon{d, c})
-}
-
 func testLive(t *testing.T, w *World) {
 	watcher := fresh(t, w, "w", Options{}).running()
 	requirePeers(t, watcher)
@@ -170,31 +125,6 @@ func requireFenced(t *testing.T, d *daemon, text string) {
 	require.Eventually(t, func() bool { err = d.report(); return err != nil && d.Since() == 0 }, patience, time.Millisecond)
 	require.ErrorIs(t, err, worker.ErrFenced)
 	require.ErrorContains(t, err, text)
-}
-
-func testRewritten(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report())
-	w.Rewrite(0, "intruder")
-	requireFenced(t, d, "intruder")
-	require.Equal(t, "intruder", entryOf(t, w, 0).Owner, "a fenced daemon writes nothing")
-	require.False(t, entryOf(t, w, 0).Live)
-}
-
-// A registry that was set back shows lives of long ago: to one that issues the entry alone tells of
-// a copy, and its own node comes in the place of theirs.
-func testAnotherLive(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report())
-	w.Down()
-	w.PlantLive(d.address(), d.Record().Instance, "other")
-	w.Up()
-	for range 2 {
-		require.NoError(t, d.report())
-	}
-	require.NotZero(t, d.Since())
-	d.stop()
-	require.False(t, entryOf(t, w, 0).Live, "it was its own")
 }
 
 // The operator's word ends the life, and its directory never has that worker ID again by itself.

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/sessiontest"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
@@ -38,8 +37,8 @@ func TestRestore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			zoo, addr, backup := start(t)
-			session := func() zkreg.Session {
-				s, err := zoo.Open(zksession.Config{Servers: []string{addr}, Timeout: 3 * time.Second, Unreachable: worker.ErrUnreachable})
+			session := func(timeout time.Duration) zkreg.Session {
+				s, err := zoo.Open(zksession.Config{Servers: []string{addr}, Timeout: timeout, Unreachable: worker.ErrUnreachable})
 				require.NoError(t, err)
 				t.Cleanup(s.Close)
 				require.NoError(t, s.Sync(patient(t), "/"))
@@ -50,7 +49,8 @@ func TestRestore(t *testing.T) {
 				_, err := sessiontest.Create(patient(t), s, p, []byte(data), flags)
 				require.NoError(t, err)
 			}
-			quiet, writer, other := session(), session(), session()
+			const short = 3 * time.Second
+			quiet, writer, other := session(40*time.Second), session(short), session(short) // quiet outlives the restore
 			create(writer, "/a", "1", 0)
 			create(writer, "/mine", "", zk.FlagEphemeral)
 			create(other, "/others", "", zk.FlagEphemeral)
@@ -61,7 +61,7 @@ func TestRestore(t *testing.T) {
 			quietID, writerID := quiet.Info().ID, writer.Info().ID
 
 			restore := backup(t)
-			later := session()
+			later := session(short)
 			_, err = sessiontest.Set(patient(t), writer, "/a", []byte("2"), 0)
 			require.NoError(t, err)
 			other.Close()
@@ -104,54 +104,4 @@ func TestRestore(t *testing.T) {
 			require.True(t, found("/quiet"))
 		})
 	}
-}
-
-// A restored ensemble begins an epoch: its zxids lie beyond all of before; a restored server's
-// come again.
-func TestRestoreInANewEpoch(t *testing.T) {
-	t.Parallel()
-	m := sessiontest.NewMemory(clocktest.New(time.Unix(1_700_000_000, 0)))
-	known, err := m.Open(zksession.Config{Timeout: time.Second})
-	require.NoError(t, err)
-	_, err = sessiontest.Create(t.Context(), known, "/a", nil, zk.FlagEphemeral)
-	require.NoError(t, err)
-	b := m.Backup()
-	unknown, err := m.Open(zksession.Config{Timeout: time.Second})
-	require.NoError(t, err)
-	first, err := sessiontest.Set(t.Context(), known, "/a", nil, 0)
-	require.NoError(t, err)
-	ids, connections := []int64{known.Info().ID, unknown.Info().ID}, []uint64{known.Connection(), unknown.Connection()}
-	m.Restore(b, m.Zxid()+100)
-	require.Equal(t, ids[0], known.Info().ID)
-	require.NotEqual(t, ids[1], unknown.Info().ID)
-	for i, s := range []zkreg.Session{known, unknown} {
-		require.NotEqual(t, connections[i], s.Connection())
-	}
-	second, err := sessiontest.Set(t.Context(), known, "/a", nil, 0)
-	require.NoError(t, err)
-	require.Equal(t, first.Version, second.Version)
-	require.Equal(t, first.Czxid, second.Czxid)
-	require.Greater(t, second.Mzxid, first.Mzxid+100)
-
-	// Put back a second time, as a single server, while known's process is gone.
-	m.Kill(known)
-	m.Restore(b, 0)
-	require.Len(t, m.Sessions(), 2)
-	third, err := sessiontest.Set(t.Context(), unknown, "/a", nil, 0)
-	require.NoError(t, err)
-	require.Equal(t, first, third)
-	m.Expire(ids[0])
-	require.Len(t, m.Sessions(), 1)
-	_, _, err = unknown.Get(t.Context(), "/a")
-	require.ErrorIs(t, err, zk.ErrNoNode)
-
-	// Nor is a session left that was opened since by a process that is gone.
-	last, err := m.Open(zksession.Config{Timeout: time.Second})
-	require.NoError(t, err)
-	m.Kill(last)
-	require.Len(t, m.Sessions(), 2)
-	m.Restore(b, 0)
-	require.Equal(t, []sessiontest.SessionState{
-		{Number: 2, ID: unknown.Info().ID, Connected: true, Process: true}, {Number: 5, ID: ids[0]},
-	}, m.Sessions())
 }

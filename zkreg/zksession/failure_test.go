@@ -156,7 +156,7 @@ func TestCloseWhileServerHangs(t *testing.T) {
 func TestOneOfThreeHangs(t *testing.T) {
 	t.Parallel()
 	e := zookeepertest.StartEnsemble(t, 3)
-	s := openTest(t, short(10*time.Second, e.Addrs()...))
+	s := openTest(t, short(30*time.Second, e.Addrs()...)) // an election may take long
 	ephemeral(t, s, "/mine")
 	id := s.Info().ID
 	at := s.Info().Server
@@ -186,7 +186,7 @@ func TestOneOfThreeHangs(t *testing.T) {
 // one is opened, in which nothing is sent before the credentials.
 func TestBlackhole(t *testing.T) {
 	t.Parallel()
-	s, proxy, root := proxied(t, as(short(5*time.Second), "leafd", "secret"))
+	s, proxy, root := proxied(t, as(short(10*time.Second), "leafd", "secret"))
 	mine, observer := root+"/mine", zookeepertest.Shared(t).Conn(t)
 	ephemeral(t, s, mine)
 	first := s.Info().ID

@@ -113,32 +113,6 @@ func remove(ctx context.Context, s *Session, path string, version int32) error {
 	return err
 }
 
-func TestCalls(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
-	ctx := within(t, patience)
-	found, stat, err := s.Exists(ctx, root)
-	require.NoError(t, err)
-	require.False(t, found)
-	require.Nil(t, stat)
-	_, err = create(ctx, s, root, []byte("a"), 0)
-	require.NoError(t, err)
-	found, stat, err = s.Exists(ctx, root)
-	require.NoError(t, err)
-	require.True(t, found)
-	require.Zero(t, stat.Version)
-	stat, err = set(ctx, s, root, []byte("b"), 0)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, stat.Version)
-	require.NoError(t, s.Sync(ctx, root))
-	requireData(t, s, root, "b")
-	require.NoError(t, remove(ctx, s, root, 1))
-	info := s.Info()
-	require.NotZero(t, info.ID)
-	require.Equal(t, Info{State: Connected, Server: server.Addr(), ID: info.ID, Since: info.Since, Timeout: info.Timeout, Connects: 1}, info)
-}
-
 // TestErrorsAboutNodes come through as ZooKeeper has them, and are not errUnreachable. So do
 // those that the suite of package sessiontest draws.
 func TestErrorsAboutNodes(t *testing.T) {
@@ -205,9 +179,4 @@ func TestMulti(t *testing.T) {
 	require.ErrorIs(t, err, zk.ErrBadArguments)
 	_, err = s.Multi(within(t, 0), 0, &zk.DeleteRequest{Path: root})
 	require.ErrorIs(t, err, errUnreachable)
-}
-
-// TestStates has every state that the package knows.
-func TestStates(t *testing.T) {
-	require.ElementsMatch(t, []State{Connecting, Connected, Disconnected, Expired, AuthFailed, Closed}, States())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const greetingLimit = 900 * time.Millisecond
+const greetingLimit = time.Minute
 
 // newWire returns a wire over raw.
 func newWire(t testing.TB, raw net.Conn) *wire {
@@ -22,7 +22,7 @@ func newWire(t testing.TB, raw net.Conn) *wire {
 
 // TestEachDeadlineIsBounded: go-zookeeper asks for none, or for ten times too long.
 func TestEachDeadlineIsBounded(t *testing.T) {
-	raw := &script{data: bytes.NewReader(append(greeting(6000, 7), answer(1, 0)...))}
+	raw := &script{data: bytes.NewReader(append(greeting(600_000, 7), answer(1, 0)...))}
 	w := newWire(t, raw)
 	calls := map[string]func() error{
 		"read": func() error {
@@ -48,8 +48,8 @@ func TestEachDeadlineIsBounded(t *testing.T) {
 	}
 	within("write", 0, greetingLimit)
 	within("read", 0, greetingLimit)
-	within("write", greetingLimit, 4*time.Second)
-	within("read", greetingLimit, 4*time.Second)
+	within("write", greetingLimit, 400*time.Second)
+	within("read", greetingLimit, 400*time.Second)
 }
 
 // TestWhatTheSessionSawIsForgotten only where the session is over; and nothing
