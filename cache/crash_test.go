@@ -3,10 +3,8 @@ package cache_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,35 +39,6 @@ func requireSurvived(t *testing.T, dir string, acked clock.Millis) clock.Millis 
 	require.Contains(t, []clock.Millis{acked, acked + 1}, r.Timestamp)
 	require.Equal(t, cachetest.Example(r.Timestamp), r)
 	return r.Timestamp
-}
-
-// TestKilledAtRandom kills a process that saves without end, over and over on
-// one directory.
-func TestKilledAtRandom(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	dir := t.TempDir()
-	rounds := 100
-	if testing.Short() {
-		rounds = 20
-	}
-	var last clock.Millis
-	for range rounds {
-		p := startChild(t, dir, "")
-		p.acked = last
-		for range random.IntN(12) {
-			require.True(t, p.awaitSave(t))
-		}
-		// Into a Save, or into the start of the process.
-		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
-		require.NoError(t, p.cmd.Process.Kill())
-		p.awaitKilled(t)
-		survived := requireSurvived(t, dir, p.acked)
-		require.GreaterOrEqual(t, survived, last)
-		last = survived
-	}
-	require.Greater(t, last, start)
 }
 
 // TestKilledAtEachStep kills a process right before and right after each step of its

@@ -28,24 +28,6 @@ var (
 	laterSave = []string{cache.StepWrite, cache.StepSync}
 )
 
-func TestStepsOfASave(t *testing.T) {
-	var steps []string
-	c, err := cache.OpenHooked(t.TempDir(), pass, func(step string) error {
-		steps = append(steps, step)
-		return nil
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-
-	steps = nil
-	require.NoError(t, c.Save(cachetest.Example(start)))
-	require.Equal(t, firstSave, steps)
-
-	steps = nil
-	require.NoError(t, c.Save(cachetest.Example(start+1)))
-	require.Equal(t, laterSave, steps)
-}
-
 func TestNewDirectoryIsMadeDurable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	fail := func(step string) error {

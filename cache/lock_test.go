@@ -15,22 +15,6 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-func TestLockIsExclusive(t *testing.T) {
-	dir := t.TempDir()
-	c := mustOpen(t, dir)
-	require.NoError(t, c.Save(cachetest.Example(start)))
-
-	_, err := cache.Open(dir)
-	require.ErrorIs(t, err, worker.ErrLocked)
-	require.ErrorContains(t, err, dir)
-	require.ErrorContains(t, err, fmt.Sprintf("by process %d", os.Getpid()))
-	requireHolds(t, c, cachetest.Example(start))
-	require.NoError(t, c.Save(cachetest.Example(start+1)), "the loser changed nothing")
-
-	require.NoError(t, c.Close())
-	requireHolds(t, mustOpen(t, dir), cachetest.Example(start+1))
-}
-
 func TestLoserTouchesNothing(t *testing.T) {
 	dir := t.TempDir()
 	c := mustOpen(t, dir)
