@@ -13,28 +13,36 @@ import (
 )
 
 func TestHotPathAllocatesNothing(t *testing.T) {
-	s := newServer(t)
+	s, callers := newServer(t), withCallers()
+	callers.RateLimit = 10_000_000
 	for _, test := range []struct {
 		name, target, accept string
 		pooled               bool
+		live                 ids.Live
 	}{
-		{"snowflake", snowflakePrefix + "order", "", false},
-		{"snowflake from curl", snowflakePrefix + "order", "*/*", false},
-		{"snowflake from a browser", snowflakePrefix + "order", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false},
-		{"segment", segmentPrefix + "order", "", false},
-		{"batch", snowflakePrefix + "order?n=100", "", true},
-		{"segment batch", segmentPrefix + "order?n=10", "", true},
-		{"ranges", snowflakePrefix + "order?n=10&as=ranges", "", true},
-		{"segment ranges", segmentPrefix + "order?n=10&as=ranges", "", true},
-		{"ranges as JSON", segmentPrefix + "order?n=10&as=ranges", "application/json", true},
-		{"JSON", snowflakePrefix + "order", "application/json", true},
+		{"snowflake", snowflakePrefix + "order", "", false, ids.Live{}},
+		{"snowflake from curl", snowflakePrefix + "order", "*/*", false, ids.Live{}},
+		{"snowflake from a browser", snowflakePrefix + "order", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false, ids.Live{}},
+		{"segment", segmentPrefix + "order", "", false, ids.Live{}},
+		{"batch", snowflakePrefix + "order?n=100", "", true, ids.Live{}},
+		{"segment batch", segmentPrefix + "order?n=10", "", true, ids.Live{}},
+		{"ranges", snowflakePrefix + "order?n=10&as=ranges", "", true, ids.Live{}},
+		{"segment ranges", segmentPrefix + "order?n=10&as=ranges", "", true, ids.Live{}},
+		{"ranges as JSON", segmentPrefix + "order?n=10&as=ranges", "application/json", true, ids.Live{}},
+		{"JSON", snowflakePrefix + "order", "application/json", true, ids.Live{}},
+		{"with rates", snowflakePrefix + "order", "", false, ids.Live{RateLimit: 10_000_000, RateLimits: map[string]int{"another": 5}}},
+		{"a segment with rates", segmentPrefix + "order", "", false, ids.Live{RateLimit: 10_000_000}},
+		{"of a caller", snowflakePrefix + "order", "", false, callers},
+		{"of a caller's pattern", snowflakePrefix + "payment", "", false, callers},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.pooled && raceEnabled {
 				return // the pool forgets on purpose there
 			}
 			c := newConn(t)
+			s.SetLive(test.live)
 			ctx := newRequest(c, test.target, test.accept)
+			ctx.Request.Header.Set("Authorization", "Bearer "+shopToken)
 			allocs := testing.AllocsPerRun(500, func() {
 				ctx.Response.Reset()
 				s.ids.Handle(ctx)
@@ -95,34 +103,4 @@ func newRequest(c net.Conn, target, accept string) *fasthttp.RequestCtx {
 		ctx.Request.Header.Set("Accept", accept)
 	}
 	return ctx
-}
-
-func BenchmarkHandle(b *testing.B) {
-	s := newServer(b)
-	for _, test := range []struct{ name, target string }{
-		{"snowflake", snowflakePrefix + "order"},
-		{"segment", segmentPrefix + "order"},
-		{"batch of 1000", snowflakePrefix + "order?n=1000"},
-	} {
-		b.Run(test.name, func(b *testing.B) {
-			ctx := newRequest(newConn(b), test.target, "")
-			b.ReportAllocs()
-			for b.Loop() {
-				ctx.Response.Reset()
-				s.ids.Handle(ctx)
-			}
-		})
-	}
-}
-
-// What clients are refused with as often as they like allocates nothing.
-func TestUnknownTagsAreRefusedForNothing(t *testing.T) {
-	s := newServer(t)
-	ctx := newRequest(newConn(t), segmentPrefix+"nosuchtag", "")
-	allocs := testing.AllocsPerRun(500, func() {
-		ctx.Response.Reset()
-		s.ids.Handle(ctx)
-	})
-	require.Equal(t, 404, ctx.Response.StatusCode())
-	require.Zero(t, allocs)
 }

@@ -155,20 +155,3 @@ func TestRedisCallers(t *testing.T) {
 	require.Equal(t, ":6", c.ask("INCR order"))
 	require.NotContains(t, r.log.String(), "the-token")
 }
-
-func TestCallersAllocateNothing(t *testing.T) {
-	s := newServer(t)
-	live := withCallers()
-	live.RateLimit = 10_000_000
-	s.SetLive(live)
-	for _, key := range []string{"order", "payment"} {
-		ctx := newRequest(newConn(t), snowflakePrefix+key, "")
-		ctx.Request.Header.Set("Authorization", "Bearer "+shopToken)
-		allocs := testing.AllocsPerRun(500, func() {
-			ctx.Response.Reset()
-			s.ids.Handle(ctx)
-		})
-		require.Equal(t, 200, ctx.Response.StatusCode(), string(ctx.Response.Body()))
-		require.Zero(t, allocs, key)
-	}
-}

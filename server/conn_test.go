@@ -32,11 +32,6 @@ func patient(c *Config) {
 	c.IdleTimeout, c.ReadTimeout, c.WriteTimeout = time.Hour, time.Hour, time.Hour
 }
 
-func TestSilentClientIsClosed(t *testing.T) {
-	r := start(t, func(c *Config) { patient(c); c.ReadTimeout = 50 * time.Millisecond })
-	requireClosed(t, r.dial())
-}
-
 func TestIdleClientIsClosed(t *testing.T) {
 	r := start(t, func(c *Config) { patient(c); c.IdleTimeout = 50 * time.Millisecond })
 	c := r.dial()

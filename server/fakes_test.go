@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
 )
 
@@ -235,9 +234,3 @@ func (t tableAdmin) Delete(_ context.Context, tag string, _ func(segment.Row) er
 	}
 	return r, err
 }
-
-// openFence is a ceiling that is never reached.
-type openFence struct{}
-
-func (openFence) Ceiling() clock.Millis                     { return 1 << 60 }
-func (openFence) Await(context.Context, clock.Millis) error { return nil }

@@ -119,36 +119,6 @@ func unique(t *testing.T, ids []string) map[int64]bool {
 	return seen
 }
 
-func TestConcurrentBatchesAreDistinct(t *testing.T) {
-	r := start(t, nil)
-	const clients, rounds = 8, 20
-	bodies := make(chan string, clients*rounds)
-	for i := range clients {
-		go func() {
-			for range rounds {
-				resp, err := r.client.Get("http://" + r.addr + "/api/snowflake/get/x?n=" + strconv.Itoa(100+i*300))
-				if err != nil {
-					bodies <- err.Error()
-					continue
-				}
-				body, err := io.ReadAll(resp.Body)
-				if err != nil {
-					bodies <- err.Error()
-				}
-				if err := resp.Body.Close(); err != nil {
-					bodies <- err.Error()
-				}
-				bodies <- string(body)
-			}
-		}()
-	}
-	var all []string
-	for range clients * rounds {
-		all = append(all, strings.Fields(<-bodies)...)
-	}
-	require.Len(t, unique(t, all), int(r.flake.calls.Load()))
-}
-
 func TestBadInputConsumesNothing(t *testing.T) {
 	r := start(t, func(c *Config) { c.Live.MaxBatch, c.Live.MaxRange = 50, 50 })
 	long := strings.Repeat("k", 129)

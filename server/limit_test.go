@@ -2,11 +2,9 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -99,55 +97,5 @@ func TestRatesAreEachClientsOwn(t *testing.T) {
 		client.exhaust(snowflakePrefix + "x")
 		client.client.CloseIdleConnections()
 		client.exhaust(snowflakePrefix + "x") // on another connection
-	}
-}
-
-// What is bad is answered as such and charged nothing.
-func TestBadRequestsAreNotCharged(t *testing.T) {
-	r := start(t, limited(ids.Live{RateLimit: 1000, RateLimits: map[string]int{"order": 1}}))
-	for range 3 {
-		r.get(segmentPrefix+"order?n=10001").requireError(t, 400, "bad_count")
-		r.get(segmentPrefix+"order?n=2").requireError(t, 400, "bad_count")
-		require.Equal(t, 405, r.do("PUT", segmentPrefix+"order?n=1", "").status)
-	}
-	require.Equal(t, 200, r.get(segmentPrefix+"order?n=1").status)
-	r.exhaust(segmentPrefix + "order?n=1")
-	used := r.used()
-	r.get(segmentPrefix+"order?n=2").requireError(t, 400, "bad_count")
-	require.Equal(t, used, r.used())
-}
-
-// With every limit on, a request allocates nothing.
-func TestLimitsAllocateNothing(t *testing.T) {
-	s := newServer(t)
-	s.SetLive(ids.Live{RateLimit: 10_000_000, RateLimits: map[string]int{"another": 5}})
-	for _, target := range []string{snowflakePrefix + "order", segmentPrefix + "order", snowflakePrefix + "order?n=5"} {
-		if raceEnabled && strings.Contains(target, "?") {
-			continue // the pool forgets on purpose there
-		}
-		ctx := newRequest(newConn(t), target, "")
-		allocs := testing.AllocsPerRun(500, func() {
-			ctx.Response.Reset()
-			s.ids.Handle(ctx)
-		})
-		require.Equal(t, 200, ctx.Response.StatusCode(), string(ctx.Response.Body()))
-		require.Zero(t, allocs, target)
-	}
-}
-
-func BenchmarkHandleLimited(b *testing.B) {
-	s := newServer(b)
-	ctx := newRequest(newConn(b), snowflakePrefix+"order", "")
-	ctx.Request.Header.Set("Authorization", "Bearer a-caller-s-secret")
-	callers := []ids.Caller{{Name: "shop", SHA256: sha256.Sum256([]byte("a-caller-s-secret")), IDs: []string{"order"}}}
-	for name, l := range map[string]ids.Live{"no rate": {}, "rate": {RateLimit: 10_000_000}, "callers": {Callers: callers}} {
-		s.SetLive(l)
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				ctx.Response.Reset()
-				s.ids.Handle(ctx)
-			}
-		})
 	}
 }

@@ -123,7 +123,7 @@ func startEmpty(t testing.TB, change func(*Config)) *running {
 	r.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, r.Shutdown(ctx))
 		require.NoError(t, <-r.served)

@@ -202,7 +202,7 @@ func TestTurnsAreGivenBack(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.Equal(t, 5000, r.measured("leafd_snowflake_queued_ids"))
 	close(r.flake.block)
-	require.Eventually(t, func() bool { return r.inside() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.inside() == 0 }, time.Minute, time.Millisecond)
 }
 
 // brokenTags is Segments that has nothing in memory and fails, one way or the other.

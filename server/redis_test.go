@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -220,7 +219,7 @@ func TestRedisCountsWithHTTP(t *testing.T) {
 	require.Eventually(t, func() bool { // infoShare
 		send(t, c, commands("INFO\r\n"))
 		return strings.Contains(c.page(), "segment_ids_issued:11")
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	r.SetLive(ids.Live{})
 	require.True(t, strings.HasPrefix(c.ask("AUTH "+token), "-ERR AUTH <password> called without any password"))
 }
@@ -399,7 +398,7 @@ func TestRedisDrains(t *testing.T) {
 	<-r.flake.begun
 	ended := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		ended <- r.Shutdown(ctx)
 	}()
@@ -425,14 +424,14 @@ func TestRedisGivesUpAtTheEnd(t *testing.T) {
 	go func() {
 		_, _ = io.WriteString(c, strings.Repeat(commands("LEAF.SNOWFLAKE x 10000\r\n"), 10_000)) // until it is closed
 	}()
-	require.Eventually(t, func() bool { return (&running{Server: s, t: t}).measured("leafd_http_unread_bytes", "batches") > 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return (&running{Server: s, t: t}).measured("leafd_http_unread_bytes", "batches") > 0 }, time.Minute, time.Millisecond)
 	send(t, dialRedis(t, ln), commands("INCR order\r\nLEAF.SEGMENT order 2\r\n"))
 	<-waits // the other one is given up before it waits
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
 	require.NoError(t, <-served)
-	require.Eventually(t, func() bool { return s.admission.Total() == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.admission.Total() == 0 }, time.Minute, time.Millisecond)
 }
 
 // hungTags is Segments with a database that hangs. It tells of each request that waits.
@@ -520,16 +519,4 @@ func TestRedisAllocatesNothing(t *testing.T) {
 			require.Zero(t, allocs, command)
 		}
 	}
-}
-
-// Unix sockets are served without TLS, and the user behind them is in the log.
-func TestRedisOnAUnixSocket(t *testing.T) {
-	r := start(t, nil)
-	ln := listenUnix(t)
-	r.also(ln, conn.Redis)
-	c := dialRedis(t, ln)
-	require.Equal(t, ":1", c.ask("INCR order"))
-	require.Regexp(t, "^-WRONGPASS ", c.ask("AUTH x"))
-	require.Contains(t, r.log.String(), fmt.Sprintf(`"uid":%d`, os.Getuid()))
-	require.Contains(t, r.log.String(), `"surface":"redis"`)
 }

@@ -1,22 +1,16 @@
 package server
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/reply"
@@ -134,29 +128,15 @@ func requireGuarded(t *testing.T, a answer) {
 
 func TestMetrics(t *testing.T) {
 	r := start(t, nil)
-	r.get(snowflakePrefix + "x?n=500")
-	r.get(snowflakePrefix + "x")
-	r.get(segmentPrefix + "order?n=3")
-	r.get(segmentPrefix + "order?n=0")
 	a := r.get("/metrics")
 	require.True(t, strings.HasPrefix(a.header.Get("Content-Type"), "text/plain; version=0.0.4"), a.header.Get("Content-Type"))
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(a.body))
-	require.NoError(t, err)
-	for _, name := range []string{"go_goroutines", "process_open_fds", "leafd_build_info", "leafd_http_connections"} {
-		require.Contains(t, families, name)
+	for _, metric := range []string{"go_goroutines ", "process_open_fds ", `version="1.2.3"`, "leafd_http_connections 1\n"} {
+		require.Contains(t, a.body, metric)
 	}
-	require.Contains(t, a.body, `leafd_ids_issued_total{mode="snowflake"} 501`)
-	require.Contains(t, a.body, `leafd_ids_issued_total{mode="segment"} 3`)
-	require.Contains(t, a.body, `leafd_http_errors_total{code="bad_count"} 1`)
-	require.Contains(t, a.body, `version="1.2.3"`)
-	require.Contains(t, a.body, "leafd_http_connections 1\n")
-
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector())
 	cfg := testConfig(t.Output())
-	cfg.Registry = reg
-	_, err = New(cfg)
+	cfg.Registry = prometheus.NewRegistry()
+	cfg.Registry.MustRegister(collectors.NewGoCollector())
+	_, err := New(cfg)
 	require.NoError(t, err, "a registry may have the common collectors already")
 	_, err = New(cfg)
 	require.ErrorContains(t, err, "metrics", "but not a server's own")
@@ -275,50 +255,4 @@ func (r *running) rawBody(t *testing.T, method, target, body string, header ...s
 		return r.rawDo(t, method, target, header...)
 	}
 	return r.do(method, target, body, header...)
-}
-
-// TestOnTheRealThings serves both kinds of IDs from what the daemon serves them
-// from: a Generator, and a segment.Service on SQLite.
-func TestOnTheRealThings(t *testing.T) {
-	dir := t.TempDir()
-	store, err := sqlstore.OpenSQLite(filepath.Join(dir, "segments.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, "marks.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, marks.Close()) })
-	service, err := segment.New(segment.Config{Store: store, HighWater: marks, Marks: "segments.db", Wait: time.Minute})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- service.Run(ctx) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-ran) })
-
-	r := startEmpty(t, nil)
-	generator, err := snowflake.New(snowflake.Config{Layout: snowflake.DefaultLayout(), Worker: 5, Clock: r.cfg.Clock, Fence: openFence{}})
-	require.NoError(t, err)
-	r.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: generator, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(service)}, Admin: &segment.Table{Admin: store, Marks: marks, Alone: true, Service: service}})
-	require.Eventually(t, func() bool { return service.Ready() == nil }, time.Minute, time.Millisecond)
-
-	auth := "Authorization: Bearer " + token
-	require.Equal(t, 201, r.do("POST", "/api/segments", `{"tag":"real","step":100}`, auth).status)
-	r.do("POST", "/api/segments", `{"tag":"real","step":100}`, auth).requireError(t, 409, "tag_exists")
-	require.Equal(t, 200, r.do("HEAD", segmentPrefix+"real", "").status)
-	require.Equal(t, "1", r.get(segmentPrefix+"real").body)
-	require.Equal(t, "2\n3\n", r.get(segmentPrefix+"real?n=2").body)
-	require.Len(t, unique(t, strings.Fields(r.get(segmentPrefix+"real?n=5000").body)), 5000)
-	var list struct{ Segments []segment.Status }
-	require.NoError(t, json.Unmarshal([]byte(r.get("/api/segments").body), &list))
-	require.NotEmpty(t, list.Segments)
-	require.Contains(t, r.get("/cache").body, "<td>real</td>")
-	require.Contains(t, r.get("/db").body, "<td>real</td>")
-	require.Equal(t, 204, r.do("DELETE", "/api/segments/real", "", auth).status)
-	r.get(segmentPrefix+"real").requireError(t, 404, "unknown_key")
-	r.do("PATCH", "/api/segments/real", `{"step":1}`, auth).requireError(t, 404, "unknown_key")
-
-	ids := strings.Fields(r.get(snowflakePrefix + "x?n=10000").body)
-	require.Len(t, unique(t, ids), 10_000)
-	require.Contains(t, r.get("/api/snowflake/decode/"+ids[9_999]).body, `"worker":5`)
-	generator.Stop()
-	r.get(snowflakePrefix+"x").requireError(t, 503, "draining")
 }

@@ -117,22 +117,6 @@ func TestSegmentsShowUse(t *testing.T) {
 	require.EqualValues(t, 0, r.segmentList(t, "").Segments[0]["remaining_s"])
 }
 
-func TestSegmentsWithALimit(t *testing.T) {
-	r, _, _ := serveTags(t, "a", "b", "c", "d")
-	require.Len(t, r.segmentList(t, "?limit=3").Segments, 3)
-	require.Len(t, r.segmentList(t, "?limit=1000").Segments, 4)
-	for _, bad := range []string{"", "0", "-1", "1.5", "x", "1001", "99999999999999999999999", "1&limit=2"} {
-		r.get("/api/segments?limit="+bad).requireError(t, 400, "bad_request")
-	}
-	r.get("/api/segments?other=1").requireError(t, 400, "bad_query")
-	require.Equal(t, 200, r.do("HEAD", "/api/segments?limit=1", "").status)
-
-	r.SetBackend(&views.Backend{})
-	r.get("/api/segments?limit=1").requireError(t, 404, "mode_disabled")
-	starting := startEmpty(t, nil)
-	starting.get("/api/segments?limit=1").requireError(t, 503, "starting")
-}
-
 // TestConnectionsFindTheirTag: a connection remembers the tag that it asked for last, and
 // never an ID of a row that is gone, or of another tag.
 func TestConnectionsFindTheirTag(t *testing.T) {

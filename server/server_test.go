@@ -18,20 +18,11 @@ import (
 )
 
 func TestConfigIsChecked(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		change func(*Config)
-		want   string
-	}{
-		{"no Base", func(c *Config) { c.Base = nil }, "Base"},
-		{"no Clock", func(c *Config) { c.Clock = nil }, "Clock"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			cfg := testConfig(t.Output())
-			test.change(&cfg)
-			_, err := New(cfg)
-			require.ErrorContains(t, err, test.want)
-		})
+	for want, change := range map[string]func(*Config){"Base": func(c *Config) { c.Base = nil }, "Clock": func(c *Config) { c.Clock = nil }} {
+		cfg := testConfig(t.Output())
+		change(&cfg)
+		_, err := New(cfg)
+		require.ErrorContains(t, err, want)
 	}
 }
 
