@@ -237,24 +237,6 @@ func TestDeletedWhileFetching(t *testing.T) {
 	})
 }
 
-// A changed step is told, and counts at the next fetch.
-func TestStepChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
-		d.store.Set("order", 0, 100)
-		d.id("order")
-		d.store.Edit("order", func(r *segment.Row) { r.Step = 300 })
-		clocktest.Pass(11 * time.Second)
-		e := d.of(segment.KindTagChanged)
-		require.Len(t, e, 1)
-		require.Equal(t, []int64{100, 300}, []int64{e[0].OldStep, e[0].NewStep})
-		d.draw("order", 50)
-		synctest.Wait()
-		require.EqualValues(t, 300, d.status("order").Next.Size())
-		require.Len(t, d.of(segment.KindTagChanged), 1)
-	})
-}
-
 // A look asks for all tags in memory in turn, 256 at most.
 func TestLooksTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -266,7 +248,9 @@ func TestLooksTakeTurns(t *testing.T) {
 		}
 		begun := d.store.Calls(segmenttest.OpFind)
 		clocktest.Pass(30 * time.Second)
-		require.Len(t, d.of(segment.KindTagChanged), 600)
+		changed := d.of(segment.KindTagChanged)
+		require.Len(t, changed, 600)
+		require.Equal(t, []int64{100, 200}, []int64{changed[0].OldStep, changed[0].NewStep})
 		require.Equal(t, 3, d.store.Calls(segmenttest.OpFind)-begun)
 		d.store.Clear()
 		clocktest.Pass(31 * time.Second)

@@ -112,16 +112,3 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 		})
 	}
 }
-
-// The rights are those of the credentials.
-func TestTrialWithCredentials(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	root := server.NewRoot(t)
-	cfg := daemonConfig(server, root, "n")
-	cfg.Auth = credentials(t, "leafd", "secret")
-	initCluster(t, cfg)
-	require.NoError(t, directory(t, cfg).Trial(bounded(t, patience), worker.NoWorkerID))
-	cfg.Auth = credentials(t, "leafd", "wrong")
-	require.ErrorIs(t, directory(t, cfg).Trial(bounded(t, patience), worker.NoWorkerID), zk.ErrNoAuth)
-}

@@ -41,9 +41,6 @@ func Run(t *testing.T, inMemory bool, open func(t testing.TB) *World) {
 		{"an answer lost while reporting", testLostWhileReporting},
 		{"an answer lost while putting back", testLostWhilePuttingBack},
 		{"release", testRelease},
-		{"takeover has one winner", testTakeover},
-		{"a node name that two have", testSharedName},
-		{"own dead process", testOwnDead},
 		{"a copied directory, its owner alive", testCopied},
 		{"live set", testLive},
 		{"released by force: fenced", testReleasedByForce},
@@ -253,20 +250,4 @@ func testLostWhilePuttingBack(t *testing.T, w *World) {
 		}
 	}
 	require.NotZero(t, d.Since(), "it has never stopped")
-}
-
-func testSharedName(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	second := fresh(t, w, "a", Options{}).running()
-	requireOneEach(t, w, []*daemon{d, second})
-	for range 2 {
-		require.NoError(t, d.report())
-		require.NoError(t, second.report())
-		requirePeers(t, d, "a:1")
-		requirePeers(t, second, "a:1")
-	}
-	second.stop()
-	requirePeers(t, d)
-	require.True(t, entryOf(t, w, d.ID()).Live)
-	require.False(t, entryOf(t, w, second.ID()).Live)
 }

@@ -37,57 +37,6 @@ func testRelease(t *testing.T, w *World) {
 	require.ErrorIs(t, err, worker.ErrNoEntry)
 }
 
-// Eight claimants, one released entry: one takes it, with its limit as floor. What lies
-// ahead of the clock is not taken, and its hint stays.
-func testTakeover(t *testing.T, w *World) {
-	now := w.Now()
-	w.Plant(worker.Entry{WorkerID: 0, Node: "old", IP: "old", Port: "1", State: worker.StateReleased, Timestamp: now - 1000, Ceiling: now - 20, Owner: "old", Instance: "old", Floor: 1, Limit: now - 10})
-	w.Plant(worker.Entry{WorkerID: 1, Node: "wrong", IP: "wrong", Port: "1", State: worker.StateReleased, Timestamp: now, Ceiling: now, Owner: "old", Instance: "wrong", Floor: 1, Limit: now + 3_600_000})
-	w.Hint(0)
-	w.Hint(1)
-	w.Hint(7) // which leads nowhere
-	daemons := make([]*daemon, 8)
-	for i := range daemons {
-		daemons[i] = fresh(t, w, string(rune('a'+i)), Options{})
-	}
-	for _, err := range together(t, daemons) {
-		require.NoError(t, err)
-	}
-	requireOneEach(t, w, daemons)
-	taken := false
-	for _, d := range daemons {
-		require.NotEqual(t, int64(1), d.ID(), "its limit lies ahead")
-		if d.ID() == 0 {
-			taken = true
-			require.Equal(t, now-10, d.Record().Floor)
-			require.Equal(t, now-10, entryOf(t, w, 0).Floor)
-		} else {
-			require.Zero(t, d.Record().Floor)
-		}
-	}
-	require.True(t, taken, "no daemon took the released one")
-	require.Equal(t, []string{"0000000001", "0000000007"}, w.Hints(), "one that leads nowhere is young")
-	require.Len(t, entries(t, w), 9)
-}
-
-// kill -9 and started again: its own ephemeral node, which here would stand for
-// ever, doesn't hold it up.
-func testOwnDead(t *testing.T, w *World) {
-	d := fresh(t, w, "a", Options{}).running()
-	require.NoError(t, d.report())
-	owner, instance := d.cfg.Owner, d.Record().Instance
-	d.crash()
-	w.PlantLive(d.address(), instance, owner)
-	d.running()
-	require.Zero(t, d.ID())
-	for range 3 {
-		require.NoError(t, d.report())
-	}
-	watcher := fresh(t, w, "watcher", Options{}).running()
-	requirePeers(t, watcher, d.address())
-	require.True(t, entryOf(t, w, 0).Live)
-}
-
 // A copy of the directory, which nothing tells from it, starts while the original reports: it
 // watches it, finds that out, and becomes an instance of its own.
 func testCopied(t *testing.T, w *World) {

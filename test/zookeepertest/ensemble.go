@@ -87,12 +87,6 @@ func (e *Ensemble) Addrs() []string {
 	return addresses
 }
 
-// Conn is Server.Conn, to whichever node answers.
-func (e *Ensemble) Conn(t testing.TB) *zk.Conn {
-	t.Helper()
-	return dial(t, e.Addrs()...)
-}
-
 // Serving waits until all nodes that run serve; at once where they are no
 // majority, since none will.
 func (e *Ensemble) Serving(t testing.TB) {
