@@ -153,7 +153,10 @@ class Source {
       call.reject(e);
     }
     this.#rest = now() + Math.max(e.retryAfter, leftOut);
-    if (this.#waiting.length > 0) await sleep(e.status === 429 ? e.retryAfter : 50);
+    if (this.#waiting.length > 0) {
+      const most = (await this.#client.daemons()).length > 1 ? leftOut : 100; // others behind it
+      await sleep(Math.max(e.status === 429 ? e.retryAfter : Math.min(e.retryAfter, most), 50));
+    }
     return this.#waiting.length > 0;
   }
 

@@ -91,7 +91,7 @@ test('a killed and a frozen daemon', async (t) => {
 test('a daemon that hangs is left out for a second', async (t) => {
   let asked = 0;
   const hangs = createServer(() => { asked++; });
-  const client = new Client({ addresses: [`http://${await listen(t, hangs)}`, (await (await daemon(t)).start()).url], requestTimeout: 100, maxAhead: 2 });
+  const client = new Client({ addresses: [`http://${await listen(t, hangs)}`, (await (await daemon(t)).start()).url], requestTimeout: 2000, maxAhead: 2 });
   let time = performance.now();
   t.mock.method(performance, 'now', () => time);
   while (asked === 0) await client.snowflake('order').next(); // its home

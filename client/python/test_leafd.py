@@ -183,7 +183,7 @@ class Failures(unittest.TestCase):
         hangs = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(hangs.close)
         url = "http://%s:%d" % hangs.getsockname()
-        client = leafd.Client(url, Daemon(self).start().url, request_timeout=0.1, max_ahead=2)
+        client = leafd.Client(url, Daemon(self).start().url, request_timeout=2, max_ahead=2)
         with mock.patch.object(leafd, "_LEFT_OUT", 3600), self.assertLogs("leafd") as logs:
             for _ in range(100):  # about half of which have it as their home
                 client.snowflake("order").next()

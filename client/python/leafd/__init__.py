@@ -202,10 +202,15 @@ class _Held:
                     self.limit = n // 2  # the daemons' --max-batch, or --max-range, is smaller
                 elif not self.failed(e):
                     return
-                time.sleep(e.retry_after if e.status == 429 else 0.05)
+                most = (
+                    _LEFT_OUT if len(self.source.client.daemons()) > 1 else 0.1
+                )  # others behind it
+                time.sleep(
+                    max(e.retry_after if e.status == 429 else min(e.retry_after, most), 0.05)
+                )
 
     def fetch(self, n: int) -> list[range]:
-        """Asks the daemons for n IDs. It raises the last failure, a final one where none did better."""
+        """Asks the daemons for n IDs. It raises the last failure, or a final one."""
         client, now, failed = self.source.client, time.monotonic(), None
         daemons = client.daemons()
         daemons.sort(key=lambda d: (d.left_out > now, hash((self.home, d.name))))
@@ -238,7 +243,7 @@ class Source:
         return self._held.count if self._held.process is _this_process() else 0
 
     def next(self, timeout: float | None = None) -> int:
-        """Returns an ID. It waits for timeout seconds, by default the client's, and raises Error."""
+        """Returns an ID. It waits for timeout seconds, or the client's, and raises Error."""
         return self.next_n(1, timeout)[0]
 
     async def anext(self, timeout: float | None = None) -> int:
