@@ -50,9 +50,11 @@ type jsonObject = map[string]any
 const commonCodes = "bad_query bad_request tls_required request_timeout body_too_large header_too_large internal overloaded"
 
 const (
-	starts = " starting draining"
-	gates  = " host_refused overloaded draining"
-	tokens = "unauthorized not_found mode_disabled segment_unavailable" + starts
+	starts         = " starting draining"
+	gates          = " host_refused overloaded draining"
+	snowflakeCodes = "clock_backwards clock_jumped time_exhausted ceiling_reached lease_over worker_fenced clock_refused workers_exhausted workers_closed"
+	segmentCodes   = "segment_unavailable segment_store segment_mark segment_unguarded segment_bad_row row_missing"
+	tokens         = "unauthorized not_found mode_disabled segment_store" + starts
 )
 
 var (
@@ -107,13 +109,13 @@ var operations = []operation{
 		methods: "GET POST", path: "/api/snowflake/get/{key}", id: "nextSnowflake", summary: "a snowflake ID; ?n=1000 for many",
 		more:   "The key is free: it names the caller.",
 		params: []param{paramN, paramAs}, ok: repliesIDs,
-		codes: "bad_key bad_count mode_disabled not_found unauthorized rate_limited clock_backwards time_exhausted ceiling_reached worker_fenced" + starts,
+		codes: "bad_key bad_count mode_disabled not_found unauthorized rate_limited " + snowflakeCodes + starts,
 	},
 	{
 		methods: "GET POST", path: "/api/segment/get/{key}", id: "nextSegment", summary: "an ID of the tag {key}; ?n=1000 for many",
 		more:   "The tag is a row of `leaf_alloc`.",
 		params: []param{paramN, paramAs}, ok: repliesIDs,
-		codes: "bad_key bad_count unknown_key mode_disabled not_found unauthorized rate_limited segment_unavailable" + starts,
+		codes: "bad_key bad_count unknown_key mode_disabled not_found unauthorized rate_limited " + segmentCodes + starts,
 	},
 	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
@@ -145,7 +147,7 @@ var operations = []operation{
 		methods: "GET", path: "/api/workers", id: "listWorkers", summary: "the workers, a page of 1000; ?after=ID the next",
 		more:   "They are all workers of the cluster, live or not, as ZooKeeper had them at `as_of`; from `free_from` on a new daemon may take the worker ID." + apart,
 		params: []param{paramAfter, paramLimit},
-		ok:     replyOf(200, "a page of workers", reply.ContentJSON, views.WorkerPage{}, nil), codes: "not_found registry_unavailable" + starts + gates,
+		ok:     replyOf(200, "a page of workers", reply.ContentJSON, views.WorkerPage{}, nil), codes: "not_found registry_unreachable" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/api/segments", id: "listSegments", summary: "the tags in memory, a page of 1000; ?after=TAG the next",
@@ -183,7 +185,7 @@ var operations = []operation{
 	},
 	{
 		methods: "DELETE", path: "/api/segments/{key}", id: "deleteSegment", summary: "remove a tag",
-		auth: true, ok: repliesChange, codes: "bad_key unknown_key registry_unavailable " + tokens,
+		auth: true, ok: repliesChange, codes: "bad_key unknown_key registry_unreachable " + tokens,
 	},
 	{
 		methods: "GET", path: "/", id: "getRoot", summary: "the dashboard for browsers, this list for others",
@@ -195,7 +197,7 @@ var operations = []operation{
 	},
 	{
 		methods: "GET", path: "/db", id: "getTablePage", summary: "the table leaf_alloc, for people",
-		more: "The first 1000, in the Java Leaf's columns." + apart, params: []param{paramTag}, ok: repliesPage, codes: "not_found mode_disabled segment_unavailable" + starts + gates,
+		more: "The first 1000, in the Java Leaf's columns." + apart, params: []param{paramTag}, ok: repliesPage, codes: "not_found mode_disabled segment_store" + starts + gates,
 	},
 	{
 		methods: "GET", path: "/openapi.json", id: "getOpenAPI", summary: "this API as an OpenAPI 3.1 document",
@@ -247,14 +249,20 @@ var advice = []struct{ codes, what string }{
 	{"rate_limited", "More than `--rate-limit`, or than the key's own of `rate-limits`: ask again after `Retry-After`."},
 	{"internal", "Read leafd's log."},
 	{"clock_backwards", "The clock was set back. Ask another daemon; this one resumes by itself."},
+	{"clock_jumped", "The clock jumped ahead, and nothing confirms it. Ask another daemon."},
 	{"time_exhausted", "This machine's clock is outside the times of the layout, which may be used up; ask another daemon, and see the alarm."},
-	{"ceiling_reached", "The disk takes no ceiling, the clock jumped ahead, or ZooKeeper was away for the whole `--lease`; see the alarm."},
+	{"ceiling_reached", "The disk takes no ceiling; see the alarm."},
+	{"lease_over", "ZooKeeper was away for the whole `--lease`; IDs resume once it answers."},
 	{"worker_fenced", "Another daemon has the data directory or the worker ID. This one comes back within seconds under another worker ID; see the alarm."},
-	{"clock_refused identity_held workers_exhausted workers_closed", "Readiness only: why a fenced daemon is not back yet; see the condition."},
-	{"clock_offset", "Readiness only: most daemons have another time; IDs are still issued."},
-	{"not_ready", "Readiness only: the body has the condition's code."},
-	{"registry_unavailable", "ZooKeeper does not answer; daemons with a worker ID go on issuing."},
-	{"segment_unavailable", "No range is in memory: the database is gone, or the row is unusable or locked."},
+	{"clock_refused workers_exhausted workers_closed", "Why a daemon that starts, or was fenced, has no worker ID yet; see the condition."},
+	{"peers_disagree", "Readiness only: most daemons have another time; IDs are still issued."},
+	{"not_ready", "Snowflake IDs are refused for a reason without a code of its own."},
+	{"registry_unreachable", "ZooKeeper does not answer; daemons with a worker ID go on issuing."},
+	{"segment_unavailable", "A fetch is merely slow; ask again."},
+	{"segment_store", "No range is in memory, and the database gives none, or the tag's row is locked."},
+	{"segment_mark", "No range is in memory, and the data directory takes no record of a new one."},
+	{"segment_unguarded", "No range is in memory, and ZooKeeper, which `--segment-guard require` wants, is away."},
+	{"segment_bad_row row_missing", "No range is in memory, and the tag's row can't be used, or is gone; see the condition."},
 	{"overloaded", "Too many requests wait; ask again, or ask another daemon."},
 	{"starting draining", "Ask again, or ask another daemon."},
 }

@@ -90,7 +90,7 @@ func TestDashboardWaitsAndPauses(t *testing.T) {
 	p.AwaitText("#workers-note", "1 of 1 live, seen ")
 	late.Store(int64(time.Minute)) // asked no more, and ZooKeeper is gone
 	p.AwaitText("#workers-note", "1 of 1 live, as of ")
-	p.AwaitText("#workers-note", "registry_unavailable since.")
+	p.AwaitText("#workers-note", "registry_unreachable since.")
 	p.Await(`document.querySelector("#workers").className === "stale" && document.querySelector("#t-workers").className === "stale"`)
 	p.AwaitText("#clocks-note", "As of ")
 	p.Await(`document.querySelector("#clocks").className === "picture stale"`)
@@ -226,7 +226,7 @@ func TestDashboardOfTwoHundredDaemons(t *testing.T) {
 			require.Equal(t, 201, webtest.Eval[int](p, `document.querySelectorAll("#cluster tbody tr").length`), "all on one page")
 			rows := webtest.Eval[[]string](p, `[...document.querySelectorAll("#cluster tbody tr")].slice(0, 4).map((r) => [...r.cells].slice(0, 4).map((c) => c.innerText).join("|"))`)
 			require.Regexp(t, `^–\|127\.0\.0\.1:\d+\|no answer\|no answer$`, rows[0], "the worst first")
-			require.Equal(t, "101|node-001|not ready|clock_offset: most daemons have another time <b>than</b> this one", rows[1])
+			require.Equal(t, "101|node-001|not ready|peers_disagree: most daemons have another time <b>than</b> this one", rows[1])
 			require.Equal(t, "102|node-002|degraded|half of the lease is over", rows[2])
 			require.Equal(t, 199, webtest.Eval[int](p, `document.querySelectorAll("#cluster tbody path[d^=M]").length`), "an hour of each")
 			require.Equal(t, "http:", webtest.Eval[string](p, `document.querySelector("#cluster a").protocol`))

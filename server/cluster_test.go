@@ -72,7 +72,7 @@ func (r *running) crowdOf(peers int) (b *views.Backend, asked *atomic.Int64) {
 				w.WriteHeader(http.StatusNotFound)
 				return
 			case 1:
-				sum.Status, sum.Code, sum.Message = "not_ready", "clock_offset", "most daemons have another time <b>than</b> this one"
+				sum.Status, sum.Code, sum.Message = "not_ready", "peers_disagree", "most daemons have another time <b>than</b> this one"
 			case 2:
 				sum.Status, sum.Message = "degraded", "half of the lease is over"
 			}
@@ -135,7 +135,7 @@ func TestClusterIsShared(t *testing.T) {
 	for _, d := range v.Daemons[1:] {
 		says = append(says, d.Status+" "+d.Code)
 	}
-	require.Equal(t, []string{"no_answer ", "not_ready clock_offset", "degraded "}, says)
+	require.Equal(t, []string{"no_answer ", "not_ready peers_disagree", "degraded "}, says)
 	for range 50 {
 		r.forgetLists()
 		r.cluster()

@@ -57,10 +57,10 @@ func TestReadiness(t *testing.T) {
 
 	set(condition.Of(worker.ErrPeersDisagree, "", errors.New("by 7 s")))
 	body = readyz(t, r, 503)
-	require.Equal(t, "clock_offset", body.Code)
+	require.Equal(t, "peers_disagree", body.Code)
 	require.Equal(t, "10", r.get("/readyz").header.Get("Retry-After"))
 
-	set(condition.ByCode(condition.RecordSetAside, "", nil))
+	set(condition.ByCode(condition.WorkerIDLost, "", nil))
 	require.Equal(t, "ready", readyz(t, r, 200).Status, "what is over degrades nothing")
 
 	// Each kind by itself: what all daemons share makes no balancer take all of them away.

@@ -35,7 +35,7 @@ func TestCreateAboveWhatIsKnown(t *testing.T) {
 	guard.Break()
 	post("").requireError(t, 409, "max_id_unknown")
 	require.Contains(t, post("").body, "ZooKeeper")
-	r.do("DELETE", "/api/segments/order", "", bearer).requireError(t, 503, "registry_unavailable")
+	r.do("DELETE", "/api/segments/order", "", bearer).requireError(t, 503, "registry_unreachable")
 	guard.Connect()
 	guard.Fail(errors.New("secret"))
 	require.NotContains(t, post("").body, "secret")

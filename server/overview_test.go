@@ -139,7 +139,7 @@ func TestOverviewWaitsForNothing(t *testing.T) {
 	<-asked
 	answer <- fmt.Errorf("asking: %w", worker.ErrUnreachable)
 	shown(func(v views.WorkersView) bool { return v.Error != "" })
-	require.Equal(t, "registry_unavailable", o.Workers.Error)
+	require.Equal(t, "registry_unreachable", o.Workers.Error)
 	require.Equal(t, 2, o.Workers.Total, "as last seen")
 	require.True(t, o.Workers.Stale, "read before the registry failed")
 

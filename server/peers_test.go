@@ -122,9 +122,9 @@ func TestWorkersWithoutTheRegistry(t *testing.T) {
 		status int
 		code   string
 	}{
-		{"unreachable", fmt.Errorf("%s: %w", secret, worker.ErrUnreachable), 503, "registry_unavailable"},
-		{"unreachable in time", fmt.Errorf("%s: %w: %w", secret, worker.ErrUnreachable, context.DeadlineExceeded), 503, "registry_unavailable"},
-		{"out of time", fmt.Errorf("%s: %w", secret, context.DeadlineExceeded), 503, "registry_unavailable"},
+		{"unreachable", fmt.Errorf("%s: %w", secret, worker.ErrUnreachable), 503, "registry_unreachable"},
+		{"unreachable in time", fmt.Errorf("%s: %w: %w", secret, worker.ErrUnreachable, context.DeadlineExceeded), 503, "registry_unreachable"},
+		{"out of time", fmt.Errorf("%s: %w", secret, context.DeadlineExceeded), 503, "registry_unreachable"},
 		{"another error", errors.New(secret), 500, "internal"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

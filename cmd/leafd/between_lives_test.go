@@ -88,7 +88,7 @@ func TestDiskClonedWhileTheFirstClaimSettles(t *testing.T) {
 	twin.settle = 0
 	l.awaitReady()
 	clone := twin.start()
-	clone.awaitLog(`"alarm":"record_set_aside"`, "was written by another life")
+	clone.awaitLog(`"alarm":"worker_id_lost"`, "was written by another life")
 	proxy.Down(t)
 	clone.awaitReady()
 	require.NotEqual(t, l.info().ID, clone.info().ID)

@@ -45,7 +45,7 @@ func TestOneNameOnSeveralDirectories(t *testing.T) {
 			require.Equal(t, workerIDs[machines[i]], id, "another worker ID after the restart")
 			require.Equal(t, http.StatusOK, l.mustGet("/readyz").status)
 			require.False(t, l.hasLogged("worker_fenced"), l.Log())
-			require.Equal(t, life == 0 && l == daemons[2], l.hasLogged(`"alarm":"record_set_aside"`, "of which this one is a copy"))
+			require.Equal(t, life == 0 && l == daemons[2], l.hasLogged(`"alarm":"worker_id_lost"`, "of which this one is a copy"))
 		}
 		require.Len(t, taken, 3)
 		require.Len(t, o.entries(), 3)

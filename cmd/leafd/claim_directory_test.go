@@ -22,8 +22,8 @@ func TestLostDirectoryIsANewInstance(t *testing.T) {
 		says []string
 	}{
 		{"directory", func(m *machine) error { return os.RemoveAll(m.dataDir()) }, []string{"no record of an earlier run"}},
-		{"record", func(m *machine) error { return os.Remove(m.dataDir() + "/worker.json") }, []string{`"alarm":"record_set_aside"`, `worker.saved too"`}},
-		{"damaged", func(m *machine) error { return os.Truncate(m.dataDir()+"/worker.json", 100) }, []string{`"alarm":"record_set_aside"`, "it was set aside as worker.json.aside-"}},
+		{"record", func(m *machine) error { return os.Remove(m.dataDir() + "/worker.json") }, []string{`"alarm":"worker_id_lost"`, `worker.saved too"`}},
+		{"damaged", func(m *machine) error { return os.Truncate(m.dataDir()+"/worker.json", 100) }, []string{`"alarm":"worker_id_lost"`, "it was set aside as worker.json.aside-"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -39,7 +39,7 @@ func TestEntryTouchedByOthersFences(t *testing.T) {
 		}
 	}
 	setsAside := func(v *victim) {
-		require.True(t, v.l.hasLogged(`"alarm":"record_set_aside"`, "one of the two directories is a copy"))
+		require.True(t, v.l.hasLogged(`"alarm":"worker_id_lost"`, "one of the two directories is a copy"))
 		require.Equal(t, v.did, v.o.must(v.path))
 	}
 	isLost := func(v *victim) {

@@ -157,7 +157,7 @@ func showsWhatIsIssued(t *testing.T, p *webtest.Page, l *child) {
 // showsAGuardThatTrips sets the clock beyond the peers' threshold, and back.
 func showsAGuardThatTrips(p *webtest.Page, m *machine) {
 	m.step(6 * time.Second)
-	p.AwaitText("#verdict", "not ready: clock_offset")
+	p.AwaitText("#verdict", "not ready: peers_disagree")
 	p.AwaitText("#guards", "disagree")
 	p.AwaitText("#t-offset", "−6.0 s")
 	p.AwaitText("#workers tbody", "this daemon: not ready")

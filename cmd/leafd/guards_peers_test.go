@@ -147,10 +147,10 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 	peers[0].awaitLive(4)
 	ld := newLoad(l, "/api/snowflake/get/a")
 	m.step(1600 * time.Millisecond)
-	l.awaitCode("/readyz", "clock_offset")
+	l.awaitCode("/readyz", "peers_disagree")
 	l.awaitLog(`"alarm":"peers_disagree"`, "3 of 3 peers answered")
 	g.awaitAmongLive(m, false)
-	require.Equal(t, "not_ready", l.info().State)
+	require.Equal(t, "peers_disagree", l.info().State)
 	a := l.clock()
 	require.InDelta(t, -1600, *a.Estimate, 600)
 	began := ld.count()
@@ -242,7 +242,7 @@ func TestTwoDaemonsDisagree(t *testing.T) {
 	require.Equal(t, cli.ExitClock, g.run(third, "clock", "check", "--data-dir", third.dataDir()).Code)
 	rightly = right.ready(often()...)
 	l := third.ready(often()...)
-	wrongly.awaitCode("/readyz", "clock_offset")
+	wrongly.awaitCode("/readyz", "peers_disagree")
 	wrongly.awaitLog(`"alarm":"peers_disagree"`, "2 of 2 peers answered")
 	g.awaitAmongLive(wrong, false)
 	require.Eventually(t, func() bool { return !strings.Contains(rightly.mustGet("/readyz").body, "peers_undecided") }, eventually, tick)
@@ -270,14 +270,14 @@ func TestThreeDaemonsDisagree(t *testing.T) {
 	}
 	daemons[2].awaitLive(3)
 	machines[0].step(3 * time.Second)
-	daemons[0].awaitCode("/readyz", "clock_offset")
+	daemons[0].awaitCode("/readyz", "peers_disagree")
 	daemons[0].awaitLog(`"alarm":"peers_disagree"`, "2 of 2 peers answered")
 	g.awaitAmongLive(machines[0], false)
 	for i := range 2 {
 		g.staysReady(machines[i+1], daemons[i+1])
 		require.False(t, daemons[i+1].clockAlarms(), daemons[i+1].Log())
 	}
-	require.Equal(t, "clock_offset", daemons[0].mustGet("/readyz").code())
+	require.Equal(t, "peers_disagree", daemons[0].mustGet("/readyz").code())
 
 	machines[1].step(6 * time.Second)
 	for i, l := range daemons {
@@ -330,6 +330,6 @@ func TestPeersOfTheFile(t *testing.T) {
 	require.InDelta(t, 0, *a.Estimate, 1000)
 	// While it runs, too.
 	m.step(8 * time.Second)
-	l.awaitCode("/readyz", "clock_offset")
+	l.awaitCode("/readyz", "peers_disagree")
 	require.Equal(t, cli.ExitOK, l.stop())
 }

@@ -79,7 +79,7 @@ func TestLargeRollbackInACluster(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, refused.status)
 		require.Equal(t, "clock_backwards", refused.code())
 		require.Equal(t, "1", refused.header.Get("Retry-After"))
-		require.Equal(t, "not_issuing", c.l.info().State)
+		require.Equal(t, "clock_backwards", c.l.info().State)
 		c.l.awaitLog(`"alarm":"clock_backwards"`)
 		c.awaitAmongLive(c.m, false)
 		c.l.awaitStatus("/api/segment/get/a", http.StatusOK)
@@ -139,7 +139,7 @@ func TestJumpAheadInACluster(t *testing.T) {
 			l.awaitCode("/readyz", "ceiling_reached")
 			l.awaitLog(`"alarm":"clock_jumped"`, test.says)
 			g.awaitAmongLive(m, false)
-			require.Equal(t, "not_issuing", l.info().State)
+			require.Equal(t, "clock_jumped", l.info().State)
 			limit := m.now().Add(-time.Hour + 5*time.Second)
 			before := g.entry(m).version
 			require.Eventually(t, func() bool { return g.entry(m).version > before }, eventually, 10*time.Millisecond, "reports, but not of the jump")

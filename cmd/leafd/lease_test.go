@@ -41,7 +41,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 		require.Equal(t, "ceiling_reached", a.code())
 		require.Contains(t, a.body, "for the whole lease")
 	}
-	require.Equal(t, "not_issuing", l.info().State)
+	require.Equal(t, "lease_over", l.info().State)
 	l.awaitMetric(is(0), "leafd_lease_distance_seconds")
 	l.awaitStatus("/api/segment/get/a", http.StatusOK)
 	got := tr.stop()

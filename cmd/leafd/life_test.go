@@ -24,7 +24,7 @@ import (
 // are the lives after each way to be displaced; the rules of lives are named where
 // they are tested.
 
-const lineSetAside = `"alarm":"record_set_aside"`
+const lineSetAside = `"alarm":"worker_id_lost"`
 
 // displaced is a daemon that is about to be displaced: its identity, and what its clients ask for.
 type displaced struct {
@@ -197,7 +197,7 @@ func TestNewLifeWaitsForTheClock(t *testing.T) {
 	l.awaitLog(`"alarm":"clock_refused"`, "no new life begins")
 	require.Equal(t, "clock_refused", l.mustGet("/readyz").code())
 	require.Equal(t, "worker_fenced", l.mustGet("/api/snowflake/get/a").code())
-	require.Equal(t, "fenced", l.info().State)
+	require.Equal(t, "worker_fenced", l.info().State)
 	require.Eventually(t, func() bool { return l.Logged(`"message":"no new life begins"`) > 1 }, eventually, tick)
 	require.Len(t, o.entries(), 1)
 	m.step(time.Minute)
@@ -299,8 +299,8 @@ func TestPeerWithOurWorkerID(t *testing.T) {
 
 	later.awaitLog(lineFenced, "the daemon at "+first.addr, "has issued as worker 0 of the same cluster since")
 	require.Equal(t, "worker_fenced", later.mustGet("/api/snowflake/get/a").code())
-	later.awaitLog(`"alarm":"identity_held"`, "no new life begins")
-	require.Equal(t, "identity_held", later.mustGet("/readyz").code())
+	later.awaitLog(`"alarm":"worker_fenced"`, "no new life begins")
+	require.Equal(t, "worker_fenced", later.mustGet("/readyz").code())
 	ld.flows(t, 2000)
 	require.Zero(t, first.raised()[codeFenced])
 	issued := ld.unharmed(t)
@@ -311,7 +311,7 @@ func TestPeerWithOurWorkerID(t *testing.T) {
 
 	first = machines[0].start()
 	first.exits(cli.ExitHeld)
-	require.True(t, first.hasLogged(`"alarm":"identity_held"`, "the daemon at "+later.addr, "leafd does not start"))
+	require.True(t, first.hasLogged(`"alarm":"worker_fenced"`, "the daemon at "+later.addr, "leafd does not start"))
 	require.Equal(t, cli.ExitOK, later.stop())
 	require.Equal(t, cli.ExitOK, machines[0].ready().stop(), "it has lost nothing by it")
 }

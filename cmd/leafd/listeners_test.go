@@ -205,7 +205,7 @@ func TestTLSOfADaemon(t *testing.T) {
 	l.awaitLog(`"audit":"create"`, `"tag":"secure"`, `"certificate":"CN=alice"`)
 
 	certtest.Write(t, m.dir, "tls.key", next.Issue(t, "two").Key) // fits no certificate
-	l.awaitLog(`"alarm":"certificate_refused"`, `"level":"error"`, "tls.crt")
+	l.awaitLog(`"alarm":"certificate"`, `"level":"error"`, "tls.crt")
 	a, err = request(t, ca.Client(t, alice), url+"/healthz")
 	require.NoError(t, err)
 	require.Equal(t, 200, a.status)
@@ -216,7 +216,7 @@ func TestTLSOfADaemon(t *testing.T) {
 	require.Equal(t, 200, a.status)
 	_, err = request(t, ca.Client(t, alice), url+"/readyz")
 	require.ErrorContains(t, err, "unknown authority")
-	require.Zero(t, l.alarms("certificate_expiring"))
+	require.Zero(t, l.alarms("certificate"))
 
 	// Handshakes that are under way don't hold up the stop.
 	for range 5 {

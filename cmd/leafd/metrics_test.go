@@ -121,7 +121,7 @@ func TestMetricsOfARealDaemon(t *testing.T) {
 	}{
 		{is(1), "leafd_ready", nil},
 		{is(1), "leafd_worker_state", []string{"state", "live"}},
-		{is(0), "leafd_worker_state", []string{"state", "fenced"}},
+		{is(0), "leafd_worker_state", []string{"state", "worker_fenced"}},
 		{is(1), "leafd_worker_info", []string{"worker", "0", "node", l.addr, "layout", "41+10+12"}},
 		{above(0), "leafd_ceiling_distance_seconds", nil},
 		{above(3500), "leafd_lease_distance_seconds", nil},
@@ -160,7 +160,7 @@ func TestMetricsOfGuards(t *testing.T) {
 		name   string
 		labels []string
 	}{
-		{"leafd_worker_state", []string{"state", "not_issuing"}},
+		{"leafd_worker_state", []string{"state", "clock_backwards"}},
 		{"leafd_generator_refusals_total", []string{"reason", "clock_backwards"}},
 		{"leafd_http_errors_total", []string{"code", "clock_backwards"}},
 		{"leafd_alarms_total", []string{"code", "clock_backwards"}},

@@ -35,7 +35,7 @@ func TestOverviewWithoutZooKeeper(t *testing.T) {
 	proxy.Blackhole(t, true)
 	require.Eventually(t, func() bool {
 		o = l.overview()
-		return o.Workers.Error == "registry_unavailable" && o.Guards.RegistryFailing
+		return o.Workers.Error == "registry_unreachable" && o.Guards.RegistryFailing
 	}, time.Minute, 20*time.Millisecond)
 	require.Equal(t, 1, o.Workers.Total, "as last seen")
 	require.True(t, o.Workers.Stale)

@@ -99,7 +99,7 @@ func TestTagMadeAgainWithZooKeeper(t *testing.T) {
 	server.Kill(t)
 	require.Eventually(t, func() bool {
 		d := a.send("DELETE", "/api/segments/a", clitest.AdminToken, "")
-		return d.status == http.StatusServiceUnavailable && d.code() == "registry_unavailable"
+		return d.status == http.StatusServiceUnavailable && d.code() == "registry_unreachable"
 	}, eventually, tick)
 	refused := a.send("POST", "/api/segments", clitest.AdminToken, `{"tag":"new","step":10}`)
 	require.Equal(t, "max_id_unknown", refused.code(), refused.body)

@@ -187,7 +187,7 @@ func TestFullDiskWhileZooKeeperTakesReports(t *testing.T) {
 		ld := batches(l)
 		ld.flows(t, 2000)
 		require.NoError(t, unix.Prlimit(l.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}, nil))
-		l.awaitLog(`"alarm":"report_failing"`)
+		l.awaitLog(`"alarm":"ceiling_reached"`)
 		r, err := cache.Peek(m.dataDir())
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return look.entry(m.addr).Top > r.Ceiling.Add(500*time.Millisecond) }, eventually, tick, "ZooKeeper takes reports")

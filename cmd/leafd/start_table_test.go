@@ -203,7 +203,7 @@ func joins(workerID int64) started { return started{workerID: workerID} }
 
 // setsAside is joins by a directory with a record that is not to be gone by.
 func setsAside(workerID int64) started {
-	return started{workerID: workerID, alarms: []string{"record_set_aside"}, says: "it was set aside as worker.json.aside-"}
+	return started{workerID: workerID, alarms: []string{"worker_id_lost"}, says: "it was set aside as worker.json.aside-"}
 }
 
 // notes is a start that finds that ZooKeeper lost data, and gets workerID once an operator has
@@ -313,7 +313,7 @@ func (s *startCell) requireStart(want started) {
 	require.Contains(t, l.Log(), want.says)
 	aside, err := filepath.Glob(filepath.Join(s.m.dataDir(), "worker.json.aside-*"))
 	require.NoError(t, err)
-	require.Equal(t, slices.Contains(want.alarms, "record_set_aside"), len(aside) == 1, aside)
+	require.Equal(t, slices.Contains(want.alarms, "worker_id_lost"), len(aside) == 1, aside)
 	if want.exit != cli.ExitOK {
 		after, err := cache.Peek(s.m.dataDir())
 		require.Equal(t, readable == nil, err == nil)
@@ -357,7 +357,7 @@ var alarmInLog = regexp.MustCompile(`"alarm":"([a-z_]+)"`)
 func (l *child) alarmCodes(wanted ...string) []string {
 	var codes []string
 	for _, match := range alarmInLog.FindAllStringSubmatch(l.Log(), -1) {
-		if slices.Contains(wanted, match[1]) || !slices.Contains([]string{"report_failing", "peers_silent", "workers_closed", codeLost}, match[1]) {
+		if slices.Contains(wanted, match[1]) || !slices.Contains([]string{"ceiling_reached", "peers_undecided", "workers_closed", codeLost}, match[1]) {
 			codes = append(codes, match[1])
 		}
 	}

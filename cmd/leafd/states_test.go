@@ -247,7 +247,7 @@ func statesOfTheLease(t *testing.T, note func(told)) {
 	note(w.is("ZooKeeper down", "registry_unreachable", "ZooKeeper takes no report", "ZooKeeper at"))
 	limit := w.info().Limit
 	m.step(limit.Add(-20 * time.Second).Sub(m.now()))
-	note(w.is("half of the lease", "lease_half_over", "ZooKeeper: half of the lease has passed"))
+	note(w.is("half of the lease", "registry_unreachable", "ZooKeeper: half of the lease has passed"))
 	m.step(limit.Sub(m.now()))
 	note(w.is("lease over", "lease_over", "nothing is issued until ZooKeeper answers"))
 	proxy.Up(t)
@@ -299,7 +299,7 @@ func statesOfTheIdentity(t *testing.T, note func(told)) {
 	c.tree(s).removeAll(c.root)
 	c.init()
 	proxy.Up(t)
-	note(w.is("fenced for good", "worker_fenced_for_good", "another cluster"))
+	note(w.is("fenced for good", "worker_fenced", "another cluster"))
 	require.NotContains(t, w.mustGet("/readyz").body, "empty --data-dir", "no advice that joins another cluster")
 }
 
@@ -356,7 +356,7 @@ func statesOfTheDisk(t *testing.T, note func(told)) {
 	w.is("as much as it needs is free", "")
 
 	require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}, nil))
-	note(w.is("disk refuses", conds.ReportFailing, m.dataDir(), "the ceiling can't be recorded: no snowflake ID is issued"))
+	note(w.is("disk refuses", conds.CeilingReached, m.dataDir(), "the ceiling can't be recorded: no snowflake ID is issued"))
 	require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, nil))
 	w.is("ready again", "")
 }
@@ -368,7 +368,7 @@ func statesOfASlowDisk(t *testing.T, note func(told)) {
 	m.prepare = disk.under
 	w := watch(t, m, tune("ReportInterval", "500ms"), tune("CeilingLead", "3s"))
 	disk.takes(t, time.Hour)
-	note(w.is("disk slow", conds.ReportFailing, m.dataDir(), "the ceiling can't be recorded: no snowflake ID is issued", "the write before is still under way"))
+	note(w.is("disk slow", conds.CeilingReached, m.dataDir(), "the ceiling can't be recorded: no snowflake ID is issued", "the write before is still under way"))
 	require.Equal(t, http.StatusServiceUnavailable, w.mustGet("/api/snowflake/get/a").status)
 	disk.takes(t, 0)
 	w.is("ready again", "")

@@ -91,8 +91,8 @@ func (l *child) raised() map[string]int {
 			counts[code] = n
 		}
 	}
-	delete(counts, "report_failing")
-	delete(counts, "peers_silent")
+	delete(counts, "ceiling_reached")
+	delete(counts, "peers_undecided")
 	delete(counts, "workers_closed")
 	return counts
 }

@@ -300,7 +300,7 @@ func TestCopyOfTheDataDirectoryWithoutZooKeeper(t *testing.T) {
 	// With ZooKeeper there, a copy is set aside, and gets a worker ID of its own.
 	l = original.ready()
 	copied := stopped.ready("--node", original.addr)
-	require.True(t, copied.hasLogged(`"alarm":"record_set_aside"`, "of which this one is a copy", "it was set aside as worker.json.aside-"))
+	require.True(t, copied.hasLogged(`"alarm":"worker_id_lost"`, "of which this one is a copy", "it was set aside as worker.json.aside-"))
 	require.Equal(t, workerID, l.info().ID)
 	require.NotEqual(t, workerID, copied.info().ID)
 	requireDistinct(t, slices.Concat(l.some(), copied.some()))

@@ -6,12 +6,12 @@ import "errors"
 const (
 	StartingUp        Code = "starting"
 	Draining          Code = "draining"
+	WorkerFenced      Code = "worker_fenced"
 	ClockBackwards    Code = "clock_backwards"
-	ReportFailing     Code = "report_failing"
+	CeilingReached    Code = "ceiling_reached"
+	NotReady          Code = "not_ready"
 	WorkerIDLost      Code = "worker_id_lost"
-	RecordSetAside    Code = "record_set_aside"
-	IssuingStalled    Code = "issuing_stalled"
-	RegistryDataLost  Code = "registry_forgot"
+	RegistryForgot    Code = "registry_forgot"
 	SegmentStore      Code = "segment_store"
 	SegmentRegressed  Code = "segment_regressed"
 	SegmentUnguarded  Code = "segment_unguarded"
@@ -25,6 +25,8 @@ const (
 var (
 	// ErrFencedForGood is of a displaced life that no other may follow.
 	ErrFencedForGood = errors.New("fenced for good")
+	// ErrRecordSetAside is of a record that is not this data directory's, or that can't be read.
+	ErrRecordSetAside = errors.New("record set aside")
 	// ErrMovedForward is of a tag that had its max_id moved forward by a fetch.
 	ErrMovedForward = errors.New("max_id moved forward")
 	// ErrDatabaseChanged is of a fetch that met another server than the one before.

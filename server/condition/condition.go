@@ -61,13 +61,11 @@ type Info struct {
 	Headline string        // what is wrong, in a few words
 	Action   string        // what to do about it
 
-	// The answer 503 to requests and to GET /readyz. Where Message is "" it is for GET /readyz
-	// alone, with Headline.
-	Answer     string
+	// The answer 503 with Code to requests and to GET /readyz, where RetryAfter is not 0. Where Message is "" it is Headline, and
+	// not for requests for snowflake IDs.
 	Message    string
-	RetryAfter int    // seconds
-	Worker     string // the worker's state in GET /api/worker and in metrics
-	Exit       int    // of a start that ends with Is
+	RetryAfter int // seconds
+	Exit       int // of a start that ends with Is
 }
 
 // Condition is one thing that is wrong, now.
@@ -89,7 +87,7 @@ func Of(is error, subject string, err error) Condition {
 	if row := find(is); row != nil {
 		return row.of(subject, err)
 	}
-	return ByCode(IssuingStalled, subject, err)
+	return ByCode(NotReady, subject, err)
 }
 
 // ByCode returns the condition of a code.
@@ -140,30 +138,32 @@ func Sort(all []Condition) {
 
 // Answers returns the rows that have an answer, in the order of precedence.
 func Answers() []Info {
-	return slices.DeleteFunc(slices.Clone(table), func(row Info) bool { return row.Answer == "" })
+	return slices.DeleteFunc(slices.Clone(table), func(row Info) bool { return row.RetryAfter == 0 })
 }
 
-// Worker states of a daemon without a condition that has one.
-const (
-	Starting   = "starting"
-	Active     = "live"
-	fenced     = "fenced"
-	notIssuing = "not_issuing"
-	notReady   = "not_ready"
-)
+// Active is the worker's state where nothing stops snowflake IDs.
+const Active = "live"
 
-// WorkerState returns the worker's state in GET /api/worker.
+// WorkerState returns the worker's state in GET /api/worker and in metrics: Active, or the code of what stops it.
 func WorkerState(all []Condition) string {
 	for _, c := range all {
-		if c.Stops&Snowflake != 0 && c.Worker != "" {
-			return c.Worker
+		if c.Stops&Snowflake != 0 {
+			return string(c.Code)
 		}
 	}
 	return Active
 }
 
 // WorkerStates returns the values of WorkerState, that of a daemon without a worker ID first.
-func WorkerStates() []string { return []string{Starting, Active, fenced, notIssuing, notReady} }
+func WorkerStates() []string {
+	states := []string{string(StartingUp), Active}
+	for _, row := range table {
+		if row.Stops&Snowflake != 0 && !slices.Contains(states, string(row.Code)) {
+			states = append(states, string(row.Code))
+		}
+	}
+	return states
+}
 
 // Exit returns the exit code of a process that ends with err; 0 where err has none.
 func Exit(err error) int {

@@ -81,7 +81,7 @@ func TestCertificatesFollowTheirFiles(t *testing.T) {
 			require.Equal(t, test.inUse, inUse(t, c))
 			if all := c.Conditions(); test.says != "" {
 				require.Len(t, all, 1)
-				require.EqualValues(t, "certificate_refused", all[0].Code)
+				require.EqualValues(t, "certificate", all[0].Code)
 				require.ErrorIs(t, all[0].Err, ErrCertificate)
 				require.ErrorContains(t, all[0].Err, test.says)
 				writePair(t, filepath.Dir(files.Cert), two)
@@ -169,7 +169,7 @@ func TestCertificatesTellOfTheirEnd(t *testing.T) {
 			all := c.Conditions()
 			require.Equal(t, test.says != "", len(all) == 1)
 			for _, one := range all {
-				require.EqualValues(t, "certificate_expiring", one.Code)
+				require.EqualValues(t, "certificate", one.Code)
 				require.ErrorContains(t, one.Err, test.says)
 			}
 		})

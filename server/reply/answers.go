@@ -2,6 +2,7 @@ package reply
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
+	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/conn"
 )
 
@@ -82,11 +84,10 @@ func (a *Answers) Fail(ctx *fasthttp.RequestCtx, err error) {
 
 // Now is To for a request that is answered now.
 func (a *Answers) Now(err error) *Error {
-	e := To(err)
-	if e == ErrSegmentUnavailable && a.draining.Load() {
+	if a.draining.Load() && errors.Is(err, segment.ErrUnavailable) {
 		return ErrDraining // the tags end before the connections do
 	}
-	return e
+	return To(err)
 }
 
 // Respond writes e.

@@ -73,8 +73,9 @@ var (
 	ErrInternal = newAnswer(http.StatusInternalServerError, "internal", "leafd failed; its log says how", 0)
 
 	ErrSegmentUnavailable = newAnswer(http.StatusServiceUnavailable, "segment_unavailable", "no range of this tag is in memory and none could be fetched", 1)
+	ErrSegmentStore       = newAnswer(http.StatusServiceUnavailable, string(condition.SegmentStore), "the database can't be reached", 1)
 	ErrOverloaded         = newAnswer(http.StatusServiceUnavailable, "overloaded", "too much is asked at once", 1)
-	errNotReady           = newAnswer(http.StatusServiceUnavailable, "not_ready", "a check failed", 1)
+	errNotReady           = conditionAnswer(condition.NotReady)
 	ErrStarting           = conditionAnswer(condition.StartingUp).inRedis("LOADING") // drivers repeat the command then
 	ErrDraining           = conditionAnswer(condition.Draining)
 )
@@ -108,21 +109,18 @@ func conditionAnswer(code condition.Code) *Error {
 }
 
 func rowAnswer(row condition.Info) *Error {
-	return newAnswer(http.StatusServiceUnavailable, row.Answer, cmp.Or(row.Message, row.Headline), row.RetryAfter)
+	return newAnswer(http.StatusServiceUnavailable, string(row.Code), cmp.Or(row.Message, row.Headline), row.RetryAfter)
 }
 
 // ToCondition returns the answer of GET /readyz to a condition that makes the daemon not
 // ready: its code, and its words with the cause.
 func ToCondition(c condition.Condition) *Error {
-	code, message := c.Answer, cmp.Or(c.Message, c.Headline)
-	if code == "" {
-		code = errNotReady.Code
-	}
+	message := cmp.Or(c.Message, c.Headline)
 	if c.Cause != "" {
 		message += ": " + c.Cause
 	}
 	e := errNotReady.With("%s", message)
-	e.Code, e.RetryAfter = code, max(c.RetryAfter, 1)
+	e.Code, e.RetryAfter = string(c.Code), max(c.RetryAfter, 1)
 	return e
 }
 

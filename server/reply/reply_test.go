@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -29,6 +30,21 @@ func TestToBroken(t *testing.T) {
 	require.Equal(t, errHeaderTooLarge, toBroken(fmt.Errorf("x: %w", &fasthttp.ErrSmallBuffer{})))
 	require.Equal(t, errBodyTooLarge, toBroken(fmt.Errorf("x: %w", fasthttp.ErrBodyTooLarge)))
 	require.Equal(t, ErrBadRequest, toBroken(io.ErrUnexpectedEOF))
+}
+
+// One name for one trouble: an answer 503 has the code of a condition, but for a fetch that is slow, and too much asked. They are few.
+func TestOneNameForOneTrouble(t *testing.T) {
+	codes := map[string]bool{}
+	for _, row := range condition.Rows() {
+		codes[string(row.Code)] = true
+	}
+	for _, e := range All() {
+		if e.Status == http.StatusServiceUnavailable && !codes[e.Code] {
+			require.Contains(t, []*Error{ErrSegmentUnavailable, ErrOverloaded}, e)
+			codes[e.Code] = true
+		}
+	}
+	require.LessOrEqual(t, len(codes), 31)
 }
 
 // Every row has an answer that the server knows, and counts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -18,9 +19,8 @@ type translation struct {
 }
 
 // translations maps the sentinels of the packages below to answers. The first match
-// counts: a tag without a range before why it has none, which may be that the guard in
-// ZooKeeper is away; then the states of the daemon, in their order.
-var translations = append(append([]translation{{segment.ErrUnavailable, ErrSegmentUnavailable}}, conditionTranslations()...), //nolint:gochecknoglobals // never written to
+// counts: the states of the daemon in their order, the worst first.
+var translations = append(conditionTranslations(), //nolint:gochecknoglobals // never written to
 	translation{snowflake.ErrStopped, ErrDraining},
 	translation{snowflake.ErrBadID, ErrBadID},
 	translation{segment.ErrUnknownTag, errUnknownKey},
@@ -30,26 +30,46 @@ var translations = append(append([]translation{{segment.ErrUnavailable, ErrSegme
 	translation{context.DeadlineExceeded, ErrOverloaded},
 )
 
+// refusals are the answers to a tag without a range, by why it has none; the first match counts.
+var refusals = segmentTranslations() //nolint:gochecknoglobals // never written to
+
 func conditionTranslations() (all []translation) {
 	for _, row := range condition.Answers() {
-		if answer := rowAnswer(row); row.Is != nil && row.Message != "" {
+		answer := rowAnswer(row)                                                    // also GET /readyz's alone has its counter
+		if row.Is != nil && row.Message != "" && row.Is != segment.ErrUnavailable { //nolint:errorlint // a row's
 			all = append(all, translation{row.Is, answer})
 		}
 	}
 	return all
 }
 
-// To returns the answer to err; ErrInternal when translations has none.
+func segmentTranslations() (all []translation) {
+	rows := condition.Answers()
+	for _, reason := range segment.Reasons() {
+		if i := slices.IndexFunc(rows, func(row condition.Info) bool { return row.Is != nil && errors.Is(reason.Is, row.Is) }); i >= 0 {
+			all = append(all, translation{reason.Is, rowAnswer(rows[i])})
+		}
+	}
+	return all
+}
+
+// To returns the answer to err; ErrInternal when translations has none. A tag without a range has the code of what is wrong with it,
+// and ErrSegmentUnavailable where its fetch is merely slow.
 func To(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	for i := range translations {
-		if errors.Is(err, translations[i].is) {
-			return translations[i].answer
+	among := translations
+	other := ErrInternal
+	if errors.Is(err, segment.ErrUnavailable) {
+		among, other = refusals, ErrSegmentUnavailable
+	}
+	for i := range among {
+		if errors.Is(err, among[i].is) {
+			return among[i].answer
 		}
 	}
-	return ErrInternal
+	return other
 }
 
 // toBroken returns the answer to a request that fasthttp could not read.

@@ -212,5 +212,5 @@ func (s *Server) storeError(ctx *fasthttp.RequestCtx, err error) error {
 		return e
 	}
 	reply.Traced(s.Sampled.Error(), ctx).Err(err).Bytes("path", ctx.Path()).Msg("leaf_alloc can't be read or changed")
-	return reply.ErrSegmentUnavailable.With("the table leaf_alloc can't be reached; leafd's log says how")
+	return reply.ErrSegmentStore.With("the table leaf_alloc can't be reached; leafd's log says how")
 }

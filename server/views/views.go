@@ -93,7 +93,7 @@ type Backend struct {
 	// Worker describes this daemon; nil while it has no worker ID.
 	Worker func() WorkerInfo
 	// Workers lists the cluster; nil lists this daemon alone. It returns within
-	// its context; worker.ErrUnreachable answers 503 registry_unavailable.
+	// its context; worker.ErrUnreachable answers 503 registry_unreachable.
 	Workers func(ctx context.Context) ([]WorkerInfo, error)
 	// Ask asks most of the live peers for path, and returns their answers, of up to size bytes each, and how
 	// many peers were left out. An error where the live set can't be read. nil without a registry.

@@ -202,7 +202,7 @@ func TestSnapshotEndsWithAChange(t *testing.T) {
 		s.SetBackend(&Backend{})
 		s.cfg.Conditions = func() []condition.Condition { return slices.Clone(wrong) }
 		for i, change := range []func(){
-			func() { wrong = append(wrong, condition.ByCode(condition.IssuingStalled, "", nil)) },
+			func() { wrong = append(wrong, condition.ByCode(condition.NotReady, "", nil)) },
 			func() { wrong = nil },
 			func() { s.SetBackend(nil) },
 			func() { s.SetBackend(&Backend{}) },

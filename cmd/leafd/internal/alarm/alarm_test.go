@@ -144,11 +144,11 @@ func TestEvents(t *testing.T) {
 		require.Equal(t, "t209", r.Events()[0].Subject, "the newest is first")
 		require.Len(t, r.Now(), keptEvents)
 		pass(condition.EventStands - time.Second)
-		r.raise(condition.RecordSetAside, "")
-		r.raise(condition.RecordSetAside, "")
+		r.raise(condition.WorkerIDLost, "")
+		r.raise(condition.WorkerIDLost, "")
 		pass(2 * time.Second)
 		require.Len(t, r.Now(), 1, "once for each subject")
-		require.Equal(t, condition.RecordSetAside, r.Now()[0].Code)
+		require.Equal(t, condition.WorkerIDLost, r.Now()[0].Code)
 		require.Len(t, r.Events(), keptEvents, "they are kept for people to read")
 		require.NotContains(t, r.lines.String(), `"over"`)
 	})
@@ -207,7 +207,7 @@ func TestAlarmIsALineAndACount(t *testing.T) {
 func TestEveryCodeIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/ALARMS.md")
 	require.NoError(t, err)
-	actions := map[condition.Code][]string{}
+	actions, documented := map[condition.Code][]string{}, map[condition.Code]bool{}
 	for _, info := range condition.Rows() {
 		if info.Action != "" {
 			require.Regexp(t, `^[a-z]+(_[a-z]+)*$`, string(info.Code))
@@ -215,10 +215,12 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 		}
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [^|]+ \\| ([^|]+) \\|$").FindAllStringSubmatch(string(text), -1) {
-		require.Contains(t, actions[condition.Code(row[1])], row[2], "%s is a code, once, and this is what to do", row[1])
-		delete(actions, condition.Code(row[1]))
+		require.Contains(t, actions[condition.Code(row[1])], row[2], "%s is a code, and this is what to do", row[1])
+		documented[condition.Code(row[1])] = true
 	}
-	require.Empty(t, actions, "they are in docs/ALARMS.md")
+	for code := range actions {
+		require.True(t, documented[code], "%s is in docs/ALARMS.md", code)
+	}
 }
 
 // What takes long to ask is asked again after nine times as long, and half a second at

@@ -39,11 +39,11 @@ func (d *daemon) workerEvent(e worker.Event) {
 	case worker.EventClockRefused:
 		d.tell(condition.Of(condition.ErrClockForAMoment, "", fmt.Errorf("%d calls were refused", e.Refused)))
 	case worker.EventRecordLost:
-		d.tell(condition.ByCode(condition.RecordSetAside, "", e.Err))
+		d.tell(condition.Of(condition.ErrRecordSetAside, "", e.Err))
 	case worker.EventRemoved:
 		d.tell(condition.ByCode(condition.WorkerIDLost, "", errors.New(e.Text)))
 	case worker.EventDataLost:
-		d.tell(condition.ByCode(condition.RegistryDataLost, "", e.Err))
+		d.tell(condition.ByCode(condition.RegistryForgot, "", e.Err))
 	case worker.EventRewritten:
 		d.Log.Warn().Msg(e.Text)
 	case worker.EventNoCluster, worker.EventWatching, worker.EventSettling, worker.EventUnreachable, worker.EventExhausted, worker.EventPieceEnds:
@@ -140,7 +140,9 @@ func (d *daemon) conditions() []condition.Condition {
 // conditionOf names the part that is at fault, where subject is not.
 func (d *daemon) conditionOf(is error, subject string, err error) condition.Condition {
 	switch is { //nolint:errorlint // it is one of the sentinels
-	case worker.ErrUnreachable, worker.ErrLeaseHalf, segment.ErrUnguarded, segment.ErrGuardAway:
+	case worker.ErrLeaseHalf:
+		subject = "lease"
+	case worker.ErrUnreachable, segment.ErrUnguarded, segment.ErrGuardAway:
 		subject = "ZooKeeper"
 	case worker.ErrNotRecorded, snowflake.ErrCeilingReached, segment.ErrMark:
 		subject = d.cfg.DataDir
