@@ -52,7 +52,7 @@ const commonCodes = "bad_query bad_request tls_required request_timeout body_too
 const (
 	starts         = " starting draining"
 	gates          = " host_refused overloaded draining"
-	snowflakeCodes = "clock_backwards clock_jumped time_exhausted ceiling_reached lease_over worker_fenced clock_refused workers_exhausted workers_closed"
+	snowflakeCodes = "clock_backwards clock_jumped time_exhausted ceiling_reached lease_over worker_fenced clock_refused workers_closed"
 	segmentCodes   = "segment_unavailable segment_store segment_mark segment_unguarded segment_bad_row row_missing"
 	tokens         = "unauthorized not_found mode_disabled segment_store" + starts
 )
@@ -254,7 +254,7 @@ var advice = []struct{ codes, what string }{
 	{"ceiling_reached", "The disk takes no ceiling; see the alarm."},
 	{"lease_over", "ZooKeeper was away for the whole `--lease`; IDs resume once it answers."},
 	{"worker_fenced", "Another daemon has the data directory or the worker ID. This one comes back within seconds under another worker ID; see the alarm."},
-	{"clock_refused workers_exhausted workers_closed", "Why a daemon that starts, or was fenced, has no worker ID yet; see the condition."},
+	{"clock_refused workers_closed", "Why a daemon that starts, or was fenced, has no worker ID yet; see the condition."},
 	{"peers_disagree", "Readiness only: most daemons have another time; IDs are still issued."},
 	{"not_ready", "Snowflake IDs are refused for a reason without a code of its own."},
 	{"registry_unreachable", "ZooKeeper does not answer; daemons with a worker ID go on issuing."},

@@ -71,7 +71,7 @@ func TestWorkerIDsExhausted(t *testing.T) {
 			datacenter := []string{"--datacenter", strconv.FormatInt(tc.datacenter, 10)}
 			l := m.start(datacenter...)
 			l.exits(cli.ExitExhausted)
-			l.awaitLog(`"alarm":"workers_exhausted"`)
+			l.awaitLog(`"alarm":"workers_closed"`)
 			require.Equal(t, before, o.everything())
 			for _, says := range []string{
 				fmt.Sprintf("worker IDs 0..%d are all taken", tc.n-1),
@@ -137,9 +137,9 @@ func TestEightClaimOneReleased(t *testing.T) {
 	for _, l := range daemons {
 		require.Eventually(t, func() bool {
 			a, err := l.get("/readyz")
-			return err == nil && a.status == http.StatusOK || l.hasLogged(`"alarm":"workers_exhausted"`)
+			return err == nil && a.status == http.StatusOK || l.hasLogged(`"alarm":"workers_closed"`)
 		}, eventually, 5*time.Millisecond)
-		if l.hasLogged(`"alarm":"workers_exhausted"`) {
+		if l.hasLogged(`"alarm":"workers_closed"`) {
 			l.exits(cli.ExitExhausted)
 			continue
 		}

@@ -111,7 +111,7 @@ func TestPeersThatTellNothing(t *testing.T) {
 	for _, r := range rows {
 		require.Zero(t, r.l.info().ID)
 		if r.says != "" {
-			r.l.awaitLog(`"alarm":"peers_undecided"`, r.says)
+			r.l.awaitLog(`"alarm":"peers_silent"`, r.says)
 		}
 		require.Len(t, r.g.names(), 1, r.name)
 		require.False(t, r.l.clockAlarms(), r.name)
@@ -128,7 +128,7 @@ func TestPeersThatTellNothing(t *testing.T) {
 			}
 		}
 		require.NotContains(t, r.l.Log(), secret)
-		require.Equal(t, r.says != "", r.l.alarms("peers_undecided") == 1, "%s: once, not at each look", r.name)
+		require.Equal(t, r.says != "", r.l.alarms("peers_silent") == 1, "%s: once, not at each look", r.name)
 		require.Equal(t, cli.ExitOK, r.l.stop())
 	}
 
@@ -145,7 +145,7 @@ func TestPeersThatTellNothing(t *testing.T) {
 	}
 	l := m.ready(often()...)
 	l.awaitAlarm("peers_undecided", 1)
-	require.Zero(t, l.alarms("peers_undecided"))
+	require.Zero(t, l.alarms("peers_silent"))
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.Equal(t, cli.ExitOK, first.stop())
 }
@@ -162,7 +162,7 @@ func TestPeersThatAreFrozen(t *testing.T) {
 	m := g.machine()
 	l := m.ready(often()...)
 	require.True(t, g.live(killed) && g.live(frozen))
-	l.awaitLog(`"alarm":"peers_undecided"`, killed.addr)
+	l.awaitLog(`"alarm":"peers_silent"`, killed.addr)
 	require.Contains(t, l.Log(), frozen.addr)
 	require.EqualValues(t, 2, l.info().ID)
 	require.Eventually(t, func() bool { return g.file(m) != nil }, eventually, time.Millisecond) // it tells which address not to ask
@@ -175,7 +175,7 @@ func TestPeersThatAreFrozen(t *testing.T) {
 		a := l.clock()
 		return a.Estimate != nil
 	}, eventually, 10*time.Millisecond)
-	require.Equal(t, 1, l.alarms("peers_undecided"))
+	require.Equal(t, 1, l.alarms("peers_silent"))
 	require.Equal(t, cli.ExitOK, two.stop())
 	require.Equal(t, cli.ExitOK, l.stop())
 }

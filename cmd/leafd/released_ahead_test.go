@@ -34,7 +34,7 @@ func TestReleasedAheadOfTheClockIsSkipped(t *testing.T) {
 	ids = append(ids, healthy.batch("/api/snowflake/get/a?n=1000")...)
 	next := c.machine(append(frequent(), layout...)...).start()
 	next.exits(cli.ExitExhausted)
-	require.True(t, next.hasLogged(`"alarm":"workers_exhausted"`, released.Limit.String()), next.Log())
+	require.True(t, next.hasLogged(`"alarm":"workers_closed"`, released.Limit.String()), next.Log())
 	require.Equal(t, before, o.must(path))
 	require.Equal(t, []string{healthy.addr}, o.live(), "nothing is left behind")
 	requireDistinct(t, ids)

@@ -62,7 +62,7 @@ func TestLeaseRaisedBetweenLives(t *testing.T) {
 
 	early := next.start()
 	early.exits(cli.ExitExhausted)
-	require.True(t, early.hasLogged(`"alarm":"workers_exhausted"`, limit.String()))
+	require.True(t, early.hasLogged(`"alarm":"workers_closed"`, limit.String()))
 	taken := next.takesAt(limit, 1)
 	l.awaitAlarm("lease_over", 1)
 	require.Equal(t, "ceiling_reached", l.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code())
@@ -129,8 +129,8 @@ func TestPausedMachineOutlivesItsLease(t *testing.T) {
 	requireParted(t, ld.stop(), takenLoad.unharmed(t), limit)
 	l.awaitLog(`"alarm":"clock_refused"`, "no new life begins")
 	m.step(behind)
-	l.awaitLog(`"alarm":"workers_exhausted"`, "no new life begins")
-	require.Equal(t, "workers_exhausted", l.mustGet("/readyz").code())
+	l.awaitLog(`"alarm":"workers_closed"`, "no new life begins")
+	require.Equal(t, "workers_closed", l.mustGet("/readyz").code())
 	require.Equal(t, cli.ExitOK, taken.stop())
 	require.Equal(t, cli.ExitHeld, l.stop())
 }
@@ -157,7 +157,7 @@ func TestEntryOfTheNextHolderIsSpoilt(t *testing.T) {
 	taken.kill()
 	o.set(o.path(1), "\x00garbage")
 	proxy.Up(t)
-	l.awaitLog(`"alarm":"workers_exhausted"`, "no new life begins")
+	l.awaitLog(`"alarm":"workers_closed"`, "no new life begins")
 	require.Equal(t, http.StatusServiceUnavailable, l.mustGet("/api/snowflake/get/a").status)
 	require.Equal(t, cli.ExitHeld, l.stop())
 	m.start().exits(cli.ExitExhausted)

@@ -120,7 +120,7 @@ func TestCounterAtItsEnd(t *testing.T) {
 	require.Equal(t, map[int64]bool{0: true, 1: true}, both)
 	l := c.machine(append(frequent(), layout...)...).start()
 	l.exits(cli.ExitExhausted)
-	require.True(t, l.hasLogged(`"alarm":"workers_exhausted"`, "worker IDs 0..1 are all taken: 2 entries"), l.Log())
+	require.True(t, l.hasLogged(`"alarm":"workers_closed"`, "worker IDs 0..1 are all taken: 2 entries"), l.Log())
 	require.Len(t, o.entries(), 2)
 	for _, l := range daemons {
 		require.Equal(t, cli.ExitOK, l.stop())

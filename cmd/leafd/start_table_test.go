@@ -357,7 +357,7 @@ var alarmInLog = regexp.MustCompile(`"alarm":"([a-z_]+)"`)
 func (l *child) alarmCodes(wanted ...string) []string {
 	var codes []string
 	for _, match := range alarmInLog.FindAllStringSubmatch(l.Log(), -1) {
-		if slices.Contains(wanted, match[1]) || !slices.Contains([]string{"ceiling_reached", "peers_undecided", "workers_closed", codeLost}, match[1]) {
+		if slices.Contains(wanted, match[1]) || !slices.Contains([]string{"ceiling_reached", "peers_silent", "workers_closed", codeLost}, match[1]) {
 			codes = append(codes, match[1])
 		}
 	}

@@ -247,7 +247,7 @@ func statesOfTheLease(t *testing.T, note func(told)) {
 	note(w.is("ZooKeeper down", "registry_unreachable", "ZooKeeper takes no report", "ZooKeeper at"))
 	limit := w.info().Limit
 	m.step(limit.Add(-20 * time.Second).Sub(m.now()))
-	note(w.is("half of the lease", "registry_unreachable", "ZooKeeper: half of the lease has passed"))
+	note(w.is("half of the lease", "registry_unreachable", "lease: half of the lease has passed"))
 	m.step(limit.Sub(m.now()))
 	note(w.is("lease over", "lease_over", "nothing is issued until ZooKeeper answers"))
 	proxy.Up(t)
@@ -409,7 +409,7 @@ func statesOfTheDatabase(t *testing.T, note func(told)) {
 	w := watch(t, newMachine(t), "--mysql", "leafd@tcp("+freeAddress(t)+")/leaf")
 	note(w.is("database away at the start", conds.SegmentStore, "MySQL: segment IDs can't be served yet", "connection refused"))
 	require.Equal(t, http.StatusOK, w.mustGet("/readyz?kind=snowflake").status)
-	require.Equal(t, "segment_unavailable", w.awaitStatus("/readyz?kind=segment", http.StatusServiceUnavailable).code())
+	require.Equal(t, "segment_store", w.awaitStatus("/readyz?kind=segment", http.StatusServiceUnavailable).code())
 	w = begin()
 	use := func() {
 		require.Eventually(t, func() bool { return w.mustGet("/api/segment/get/a?n=1000").status != http.StatusOK }, eventually, time.Millisecond)

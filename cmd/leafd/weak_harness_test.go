@@ -92,7 +92,7 @@ func (l *child) raised() map[string]int {
 		}
 	}
 	delete(counts, "ceiling_reached")
-	delete(counts, "peers_undecided")
+	delete(counts, "peers_silent")
 	delete(counts, "workers_closed")
 	return counts
 }

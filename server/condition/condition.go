@@ -127,7 +127,12 @@ func (c *Condition) NotReady() bool { return c.Stops != 0 }
 // Sort puts the worst first: what stops something, then by severity, then as the table has them.
 func Sort(all []Condition) {
 	rank := func(c Condition) int {
-		at := slices.IndexFunc(table, func(row Info) bool { return row.Code == c.Code }) - len(table)*c.Severity.rank()
+		at := -len(table) * c.Severity.rank()
+		for i := range table {
+			if &table[i] == c.Info {
+				at += i
+			}
+		}
 		if !c.NotReady() {
 			at += 3 * len(table) // behind those of every severity
 		}

@@ -36,7 +36,7 @@ func TestFirstMatchCounts(t *testing.T) {
 		exit int
 	}{
 		{errors.New("another"), "", 0},
-		{wrap(worker.ErrFenced, worker.ErrExhausted), "workers_exhausted", 5},
+		{wrap(worker.ErrFenced, worker.ErrExhausted), "workers_closed", 5},
 		{wrap(snowflake.ErrCeilingReached, worker.ErrClockJumped), "clock_jumped", 0},
 		{wrap(snowflake.ErrCeilingReached, worker.ErrLeaseOver), "lease_over", 0},
 		{wrap(worker.ErrHeld, worker.ErrClockRefused), "clock_refused", 3},

@@ -48,7 +48,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		RetryAfter: 10, Exit: ExitHeld,
 	},
 	{
-		Code: "workers_exhausted", Is: worker.ErrExhausted, Severity: Alarm, Stops: Snowflake | Daemon,
+		Code: "workers_closed", Is: worker.ErrExhausted, Severity: Alarm, Stops: Snowflake | Daemon,
 		Headline:   "no worker ID is left",
 		Action:     "leafd worker list shows the holders. leafd worker release --force frees the worker ID of a host that is gone for good.",
 		RetryAfter: 30, Exit: ExitExhausted,
@@ -164,7 +164,7 @@ var table = []Info{ //nolint:gochecknoglobals // never written to
 		Action:   "Compare with leafd clock check on each machine, and fix the clock that is wrong.",
 	},
 	{
-		Code: "peers_undecided", Is: worker.ErrPeersSilent, Severity: Alarm, Private: true,
+		Code: "peers_silent", Is: worker.ErrPeersSilent, Severity: Alarm, Private: true,
 		Headline: "no peer tells its clock: ours goes unchecked",
 		Action:   "Let the daemons reach each other's --advertise, and verify with leafd clock check.",
 	},

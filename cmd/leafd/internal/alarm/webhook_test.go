@@ -316,7 +316,7 @@ func TestWebhookChanges(t *testing.T) {
 	eventually(t, func() bool { return r.delivered("ok") == 2 })
 	require.ElementsMatch(t, []string{"clock_jumped", "ceiling_reached"}, second.codes(t))
 	r.SetWebhook(nil)
-	r.raise("peers_undecided", "there is none again")
+	r.raise("peers_silent", "there is none again")
 	stop()
 	require.Len(t, second.codes(t), 2)
 	require.EqualValues(t, 1, first.asked.Load())
