@@ -158,6 +158,30 @@ func (w *watched) is(state string, code conds.Code, causes ...string) told {
 	return row
 }
 
+// obeyed are the codes of which a test has done what they tell to do.
+var obeyed sync.Map //nolint:gochecknoglobals // of one run
+
+// obeys does what a condition tells to do, whichever words it has: after that all is well, and the daemon lives.
+func (w *watched) obeys(code conds.Code, do func()) {
+	w.t.Helper()
+	now := w.readiness().Conditions
+	require.True(w.t, slices.ContainsFunc(now, func(c views.Condition) bool { return c.Code == string(code) && c.Action != "" }), "%s: %+v", code, now)
+	do()
+	w.is("did as "+string(code)+" says", "")
+	require.False(w.t, w.Ended())
+	for _, path := range []string{"/readyz", "/readyz?kind=snowflake", "/api/snowflake/get/a"} {
+		require.Equal(w.t, http.StatusOK, w.mustGet(path).status, "%s: %s", code, path)
+	}
+	obeyed.Store(code, true)
+}
+
+// elsewhere has the codes that TestStates does not obey, with the test that does, or why nothing is to be done at this daemon.
+var elsewhere = map[conds.Code]string{ //nolint:gochecknoglobals // never written to
+	conds.WorkerFenced: "TestWayBackFromAWrongInit", "certificate": "TestTLSOfADaemon", "peers_undecided": "TestTwoDaemonsDisagree", "peers_silent": "TestPeersThatAreFrozen",
+	conds.SegmentRegressed: "TestDatabaseKilledAndSetBack", "database_changed": "TestPrimaryTurnsReadOnly", "foreign_fetches": "TestSegmentGuard", conds.AlarmsUndelivered: "TestReceiverThatHangsIsSeen",
+	conds.WorkerIDLost: "TestNewLifeAfterACopyWasStarted", "time_exhausted": "to fix the clock is clock_backwards' or clock_jumped's", conds.NotReady: "no error leads there that is known",
+}
+
 func cmpOr(a, b string) string {
 	if a != "" {
 		return a
@@ -186,12 +210,17 @@ func TestStates(t *testing.T) {
 		t.Run("the disk", func(t *testing.T) { statesOfTheDisk(t, note) })
 		t.Run("a slow disk", func(t *testing.T) { statesOfASlowDisk(t, note) })
 		t.Run("the database", func(t *testing.T) { statesOfTheDatabase(t, note) })
+		t.Run("the guard", func(t *testing.T) { statesOfTheGuard(t) })
 		t.Run("the settings", func(t *testing.T) { statesOfTheSettings(t, note) })
 	})
 	if t.Failed() {
 		return
 	}
 	require.ElementsMatch(t, order, keysOf(rows))
+	for _, row := range conds.Rows() {
+		_, did := obeyed.Load(row.Code)
+		require.True(t, row.Action == "" || did || elsewhere[row.Code] != "", "no test does what %s tells to do", row.Code)
+	}
 	if os.Getenv(writeStates) == "" {
 		return
 	}
@@ -216,6 +245,22 @@ func TestStates(t *testing.T) {
 		list += fmt.Sprintf("- %s: %s `%s`\n", state, ready, rows[state].code)
 	}
 	require.NoError(t, os.WriteFile("../../docs/evidence/STATES.md", []byte(list), 0o600))
+}
+
+func statesOfTheGuard(t *testing.T) {
+	t.Parallel()
+	s := zookeepertest.Shared(t)
+	c := onServers(t, s.NewRoot(t), s.Addr())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	_, table := onTable(t, mariadbtest.Shared(t))
+	w := watch(t, c.behind(proxy, brisk()...), table...)
+	w.awaitStatus("/api/segment/get/a", http.StatusOK)
+	proxy.Down(t)
+	require.Eventually(t, func() bool {
+		w.mustGet("/api/segment/get/a?n=1000")
+		return slices.ContainsFunc(w.readiness().Conditions, func(c views.Condition) bool { return c.Code == string(conds.SegmentUnguarded) })
+	}, eventually, tick)
+	w.obeys(conds.SegmentUnguarded, func() { proxy.Up(t) })
 }
 
 func keysOf(rows map[string]told) (all []string) {
@@ -245,13 +290,15 @@ func statesOfTheLease(t *testing.T, note func(told)) {
 	note(w.is("ready", ""))
 	proxy.Down(t)
 	note(w.is("ZooKeeper down", "registry_unreachable", "ZooKeeper takes no report", "ZooKeeper at"))
+	w.obeys("registry_unreachable", func() { proxy.Up(t) })
+	proxy.Down(t)
+	w.is("ZooKeeper down again", "registry_unreachable")
 	limit := w.info().Limit
 	m.step(limit.Add(-20 * time.Second).Sub(m.now()))
 	note(w.is("half of the lease", "registry_unreachable", "lease: half of the lease has passed"))
 	m.step(limit.Sub(m.now()))
 	note(w.is("lease over", "lease_over", "nothing is issued until ZooKeeper answers"))
-	proxy.Up(t)
-	w.is("ready again", "")
+	w.obeys("lease_over", func() { proxy.Up(t) })
 	require.Eventually(t, func() bool {
 		return w.Logged(`"over":"registry_unreachable"`) > 0 && w.Logged(`"over":"lease_over"`) > 0
 	}, eventually, tick, "what is over is told as over")
@@ -270,9 +317,10 @@ func statesOfTheSettings(t *testing.T, note func(told)) {
 	w.hup()
 	note(w.is("reload refused", conds.ReloadRefused, "a reload was refused", "at 20", config+":2: unknown key", config+`:3: drain-delay is "never"`))
 	require.Equal(t, http.StatusBadRequest, w.mustGet("/api/snowflake/get/a?n=6").status, "the settings of before stay in force")
-	rewrite(t, config, "max-batch: 6\n")
-	w.hup()
-	w.is("ready again", "")
+	w.obeys(conds.ReloadRefused, func() {
+		rewrite(t, config, "max-batch: 6\n")
+		w.hup()
+	})
 	require.Equal(t, http.StatusOK, w.mustGet("/api/snowflake/get/a?n=6").status)
 }
 
@@ -295,6 +343,8 @@ func statesOfTheIdentity(t *testing.T, note func(told)) {
 	require.Greater(t, closed, float64(m.now())/1000)
 	require.Equal(t, "live", row.worker, "a daemon that has a worker ID issues")
 	note(row)
+	w.obeys("workers_closed", func() { c.onMachine(m, "cluster", "open", "--yes").OK(t) })
+	obeyed.Store(conds.RegistryForgot, true) // it tells to do the same
 	proxy.Down(t)
 	c.tree(s).removeAll(c.root)
 	c.init()
@@ -313,13 +363,20 @@ func statesOfTheClock(t *testing.T, note func(told)) {
 	note(w.is("clock behind", conds.ClockBackwards, "the clock is behind the last ID"))
 	o.takeAway(w.info().ID)
 	note(w.is("clock refused", "clock_refused", "the clock is refused"))
-	m.step(time.Minute)
-	w.is("ready again", "")
+	w.obeys("clock_refused", func() { m.step(time.Minute) })
+	m.step(-time.Minute)
+	w.is("clock behind again", conds.ClockBackwards)
+	w.obeys(conds.ClockBackwards, func() { m.step(time.Minute) })
 	m.step(time.Hour)
 	row := w.is("clock ahead", "clock_jumped", "clock jumped ahead")
 	require.Equal(t, http.StatusServiceUnavailable, w.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).status)
 	require.NotContains(t, row.page+row.status+row.log, "issued on")
 	note(row)
+	w.obeys("clock_jumped", func() { m.step(-time.Hour) })
+	ahead := watch(t, newMachine(t), "--max-ahead", "2s")
+	ahead.m.step(-1500 * time.Millisecond)
+	ahead.is("clock set back within --max-ahead", "clock_behind")
+	ahead.obeys("clock_behind", func() { ahead.m.step(1500 * time.Millisecond) })
 }
 
 func statesOfThePeers(t *testing.T, note func(told)) {
@@ -334,6 +391,7 @@ func statesOfThePeers(t *testing.T, note func(told)) {
 	w.awaitLive(4)
 	m.step(1600 * time.Millisecond)
 	note(w.is("outvoted", "peers_disagree", "most daemons have another time", "3 of 3 peers answered"))
+	w.obeys("peers_disagree", func() { m.step(-1600 * time.Millisecond) })
 }
 
 func statesOfTheDisk(t *testing.T, note func(told)) {
@@ -352,13 +410,15 @@ func statesOfTheDisk(t *testing.T, note func(told)) {
 	require.NotContains(t, row.status+row.page+row.doctor, "the database gives no range", "the disk is named, not the database on it")
 	note(row)
 	require.Equal(t, http.StatusOK, w.mustGet("/api/snowflake/get/a").status, "its file has its place")
-	require.NoError(t, os.Truncate(filepath.Join(within, "fill"), sizeOf(t, filepath.Join(within, "fill"))-64<<10))
-	w.is("as much as it needs is free", "")
+	w.obeys("segment_mark", func() {
+		require.NoError(t, os.Truncate(filepath.Join(within, "fill"), sizeOf(t, filepath.Join(within, "fill"))-64<<10), "as much as it needs")
+	})
 
 	require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}, nil))
 	note(w.is("disk refuses", conds.CeilingReached, m.dataDir(), "the ceiling can't be recorded: no snowflake ID is issued"))
-	require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, nil))
-	w.is("ready again", "")
+	w.obeys(conds.CeilingReached, func() {
+		require.NoError(t, unix.Prlimit(w.Pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, nil))
+	})
 }
 
 // An fsync takes longer than a ceiling lasts, and gives no error.
@@ -417,8 +477,7 @@ func statesOfTheDatabase(t *testing.T, note func(told)) {
 	mariadb.Kill(t)
 	use()
 	note(w.is("database down", conds.SegmentStore, "MySQL: the database gives no range", "connection refused by "+mariadb.Addr()))
-	mariadb.Restart(t)
-	w.is("ready again", "")
+	w.obeys(conds.SegmentStore, func() { mariadb.Restart(t) })
 	w = begin() // its log and webhook have no other cause of that code
 	mariadb.Pause(t)
 	use()
@@ -430,4 +489,13 @@ func statesOfTheDatabase(t *testing.T, note func(told)) {
 	require.NoError(t, err)
 	use()
 	note(w.is("tag missing", conds.RowMissing, "the table shows"))
+	row := func(step int) {
+		_, err := db.ExecContext(t.Context(), "REPLACE INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, ?)", step)
+		require.NoError(t, err)
+	}
+	w.obeys(conds.RowMissing, func() { row(1000); w.awaitStatus("/api/segment/get/a", http.StatusOK) })
+	row(0)
+	use()
+	w.is("row that can't be used", conds.SegmentBadRow)
+	w.obeys(conds.SegmentBadRow, func() { row(1000); w.awaitStatus("/api/segment/get/a", http.StatusOK) })
 }
