@@ -83,6 +83,7 @@ func check(r worker.Record) error {
 		{"lost_at", int64(r.LostAt), 0, maxMillis},
 		{"longest_lease", int64(r.LongestLease), 0, math.MaxInt64},
 		{"longest_session", int64(r.LongestSession), 0, math.MaxInt64},
+		{"longest_lend", int64(r.LongestLend), 0, math.MaxInt64},
 		{"acked.number", r.Acked.Number, 0, math.MaxInt64},
 		{"current.number", r.Current.Number, 0, math.MaxInt64},
 	} {

@@ -12,6 +12,8 @@ type Sample struct {
 	Cluster  string
 	WorkerID int64
 	Since    Millis
+	// SlotsLent is how many slots of its sequence the peer lends.
+	SlotsLent int
 	// Offset is how far the peer's clock is ahead of ours: its time, plus half
 	// the round trip, less the time at which its answer came.
 	Offset time.Duration

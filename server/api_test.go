@@ -118,6 +118,21 @@ var operations = []operation{
 		codes: "bad_key bad_count unknown_key mode_disabled not_found unauthorized rate_limited " + segmentCodes + starts,
 	},
 	{
+		methods: "POST", path: "/api/snowflake/lend/{key}", id: "lendSlice", summary: "sequence numbers for a time, of which a process makes snowflake IDs by itself",
+		more:   "With `--lend`. Not on the admin surface.",
+		params: []param{{"slice", "a name that no other process guesses, of 16 to 64 letters, digits and -: repeated, it gets the same slice", anyText}},
+		ok: replyOf(200, "the slice: sequences `first` to `last` of the milliseconds from `from` on and below `until`", reply.ContentJSON, ids.Lent{}, jsonObject{
+			"slice": "7RC2QW5XMJ3ZK4VD", "worker": 7, "datacenter": 0, "first": 2064, "last": 2079, "from": 1577182350000, "until": 1577182950000, "now": 1577182350001, "epoch": 1288834974657, "layout": "41+10+12",
+		}),
+		codes: "bad_key mode_disabled not_found unauthorized rate_limited " + snowflakeCodes + " peers_disagree not_ready" + starts,
+	},
+	{
+		methods: "DELETE", path: "/api/snowflake/lend/{key}", id: "giveSliceBack", summary: "give a slice back: {key} is its name",
+		more:   "From the address, or with the token, that it was asked for.",
+		params: []param{{"used", "the last millisecond, since 1970, that an ID was made for", jsonObject{"type": "integer", "minimum": 0}}},
+		ok:     replyOf(200, "whether there was such a slice", reply.ContentJSON, ids.GivenBack{}, nil), codes: "bad_key not_found" + starts,
+	},
+	{
 		methods: "GET", path: "/api/snowflake/decode/{id}", id: "decodeSnowflake", summary: "what a snowflake ID is made of",
 		ok: replyOf(200, "its parts", reply.ContentJSON, ids.Decoded{}, jsonObject{
 			"id": "1209416549790674986", "timestamp": 1577182350000, "time": "2019-12-24T10:12:30.000Z", "worker": 7, "sequence": 42, "layout": "41+10+12",
@@ -243,7 +258,7 @@ var advice = []struct{ codes, what string }{
 	{"tls_required", "The port speaks TLS: use `https://`."},
 	{"unauthorized", "Send a token that may do this."},
 	{"host_refused", "Ask for pages and lists by address, or set `--allow-host`."},
-	{"unknown_key mode_disabled not_found", "Create the tag; see `--modes`."},
+	{"unknown_key mode_disabled not_found", "Create the tag; see `--modes`, for slices `--lend`."},
 	{"method_not_allowed request_timeout tag_exists body_too_large header_too_large", "Fix the request."},
 	{"max_id_low max_id_unknown", "Give the `max_id` that the message names, or ask again once ZooKeeper answers."},
 	{"rate_limited", "More than `--rate-limit`, or than the key's own of `rate-limits`: ask again after `Retry-After`."},
@@ -263,6 +278,6 @@ var advice = []struct{ codes, what string }{
 	{"segment_mark", "No range is in memory, and the data directory takes no record of a new one."},
 	{"segment_unguarded", "No range is in memory, and ZooKeeper, which `--segment-guard require` wants, is away."},
 	{"segment_bad_row row_missing", "No range is in memory, and the tag's row can't be used, or is gone; see the condition."},
-	{"overloaded", "Too many requests wait; ask again, or ask another daemon."},
+	{"overloaded", "Too many requests wait, or no slot is free to lend; ask again, or ask another daemon."},
 	{"starting draining", "Ask again, or ask another daemon."},
 }

@@ -60,6 +60,8 @@ type Config struct {
 	// Ahead is how far the times of IDs may be ahead of the clock, in whole milliseconds: 0 to
 	// a third of what the Fence keeps its ceiling ahead. After Baidu's UidGenerator, which has no bound.
 	Ahead time.Duration
+	// Half leaves the upper half of each millisecond's sequence to others (lower-half).
+	Half bool
 }
 
 // Generator issues the IDs of one worker. It keeps, for any number of callers:
@@ -69,6 +71,7 @@ type Config struct {
 //	    so no two IDs are equal, regardless of what the clock does.
 //	floor-to-ceiling  an ID's time t satisfies Floor <= t < Fence.Ceiling() as loaded before
 //	    that compare-and-swap: so none equals one of an earlier or later life.
+//	lower-half  with Half no sequence of the upper half is issued: state has none.
 //	-  an ID's time is at most Ahead beyond the clock: up to there a used-up millisecond is followed
 //	    by the next one at once, and IDs go on above the last one when the clock is set back.
 //	-  before the first ID of a millisecond the wall clock itself was read; the
@@ -133,8 +136,15 @@ func New(cfg Config) (*Generator, error) {
 	if cfg.Datacenter < 0 || cfg.Datacenter > l.MaxDatacenter() {
 		return nil, fmt.Errorf("%w %s: datacenter %d is outside 0..%d", ErrBadLayout, l, cfg.Datacenter, l.MaxDatacenter())
 	}
-	if cfg.Jitter < 0 || int64(cfg.Jitter) > l.MaxSequence()+1 {
-		return nil, fmt.Errorf("%w %s: sequence jitter %d is outside 0..%d", ErrBadLayout, l, cfg.Jitter, l.MaxSequence()+1)
+	if cfg.Half && !l.Lends() {
+		return nil, fmt.Errorf("%w %s: half of the sequence has too few bits", ErrBadLayout, l)
+	}
+	seqBits := l.SequenceBits
+	if cfg.Half { // lower-half
+		seqBits--
+	}
+	if cfg.Jitter < 0 || int64(cfg.Jitter) > ones(seqBits)+1 {
+		return nil, fmt.Errorf("%w %s: sequence jitter %d is outside 0..%d", ErrBadLayout, l, cfg.Jitter, ones(seqBits)+1)
 	}
 	if cfg.Ahead < 0 {
 		return nil, fmt.Errorf("Config.Ahead is %s: want 0s or more", cfg.Ahead)
@@ -152,8 +162,8 @@ func New(cfg Config) (*Generator, error) {
 		clk:      cfg.Clock,
 		fence:    cfg.Fence,
 		jitter:   max(1, uint32(cfg.Jitter)), //nolint:gosec // checked above
-		seqBits:  l.SequenceBits,
-		seqMask:  uint64(l.MaxSequence()), //nolint:gosec // positive
+		seqBits:  seqBits,
+		seqMask:  uint64(ones(seqBits)), //nolint:gosec // positive
 		timeBits: l.timeShift(),
 		ahead:    cfg.Ahead.Milliseconds(),
 		turn:     make(chan struct{}, 1),

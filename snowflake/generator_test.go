@@ -77,19 +77,22 @@ func TestJitterSpreadsFirstSequences(t *testing.T) {
 	})
 }
 
-// A used-up millisecond is followed by a whole one: 4096 IDs each, no gap.
+// A used-up millisecond is followed by a whole one: 4096 IDs each, or the lower half of them, no gap.
 func TestUsedUpMillisecondWaitsForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clk := clocktest.NewBubble(noon)
-		g := newGenerator(t, clk, func(c *snowflake.Config) { c.Jitter = 100 })
-		first := next(t, g)
-		perMilli := map[clock.Millis]int{first.Time: 1}
-		for range 3*4096 - 1 {
-			perMilli[next(t, g).Time]++
+		for half, size := range map[bool]int{false: 4096, true: 2048} {
+			g := newGenerator(t, clocktest.NewBubble(noon), func(c *snowflake.Config) { c.Jitter, c.Half = 100, half })
+			first := next(t, g)
+			perMilli := map[clock.Millis]int{first.Time: 1}
+			for range 3*size - 1 {
+				is := next(t, g)
+				require.Less(t, is.Sequence, int64(size))
+				perMilli[is.Time]++
+			}
+			require.Equal(t, size-int(first.Sequence), perMilli[first.Time])
+			require.Equal(t, size, perMilli[first.Time+1])
+			require.Equal(t, size, perMilli[first.Time+2])
 		}
-		require.Equal(t, int(4096-first.Sequence), perMilli[first.Time])
-		require.Equal(t, 4096, perMilli[first.Time+1])
-		require.Equal(t, 4096, perMilli[first.Time+2])
 	})
 }
 
@@ -410,6 +413,8 @@ func TestNewRefuses(t *testing.T) {
 		"worker negative":      {func(c *snowflake.Config) { c.Worker = -1 }, snowflake.ErrBadLayout},
 		"datacenter not there": {func(c *snowflake.Config) { c.Datacenter = 1 }, snowflake.ErrBadLayout},
 		"jitter too large":     {func(c *snowflake.Config) { c.Jitter = 4097 }, snowflake.ErrBadLayout},
+		"jitter beyond half":   {func(c *snowflake.Config) { c.Jitter, c.Half = 2049, true }, snowflake.ErrBadLayout},
+		"half of too little":   {func(c *snowflake.Config) { c.Layout.SequenceBits, c.Half = 9, true }, snowflake.ErrBadLayout},
 		"clock before epoch":   {func(c *snowflake.Config) { c.Clock = clocktest.New(time.Unix(0, 0)) }, snowflake.ErrTimeExhausted},
 		"clock past the end": {func(c *snowflake.Config) {
 			c.Clock = clocktest.New(snowflake.DefaultLayout().End().Time().Add(time.Millisecond))

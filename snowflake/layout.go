@@ -114,6 +114,12 @@ func (l Layout) MaxWorker() int64 { return ones(l.WorkerBits) }
 // MaxSequence is the highest sequence of a millisecond.
 func (l Layout) MaxSequence() int64 { return ones(l.SequenceBits) }
 
+// LeastLendBits is how many bits of sequence a layout has that can lend: half of it, in parts.
+const LeastLendBits = 10
+
+// Lends reports whether half of the sequence can be lent to others (Config.Half).
+func (l Layout) Lends() bool { return l.SequenceBits >= LeastLendBits }
+
 // End is the last millisecond that an ID can carry.
 func (l Layout) End() clock.Millis { return l.Epoch + clock.Millis(ones(l.TimeBits)) }
 

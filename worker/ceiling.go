@@ -52,13 +52,16 @@ type Worker struct {
 	ceiling atomic.Int64  // ceiling-before-use: stored only after the file has it
 	kick    chan struct{} // asks Run for a report now
 
-	mu       sync.Mutex
-	record   Record        // mu protects; what was recorded last
-	anchor   clock.Reading // mu protects; the clocks at the last report that raised the recorded timestamp
-	lastErr  error         // mu protects; why the last report failed, nil if it did not
-	lastTry  time.Duration // mu protects; monotonic time of the last report
-	fenced   error         // mu protects; why, once fenced
-	reported chan struct{} // mu protects; closed and replaced at the end of each report
+	mu     sync.Mutex
+	record Record // mu protects; what was recorded last
+	// filedLimit is the end of the piece as the registry has acknowledged it and the file has it.
+	filedLimit clock.Millis  // mu protects
+	anchor     clock.Reading // mu protects; the clocks at the last report that raised the recorded timestamp
+	lentAt     clock.Millis  // mu protects; the last clock at which numbers were lent (lends-as-issued)
+	lastErr    error         // mu protects; why the last report failed, nil if it did not
+	lastTry    time.Duration // mu protects; monotonic time of the last report
+	fenced     error         // mu protects; why, once fenced
+	reported   chan struct{} // mu protects; closed and replaced at the end of each report
 
 	// Of the registry; see register.
 	holder    holder // the start's, then that of the report to the registry under way
@@ -331,7 +334,7 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	}
 	now := w.cfg.Clock.Read()
 	w.mu.Lock()
-	r, anchor, fenced := w.record, w.anchor, w.fenced
+	r, anchor, fenced, lentAt := w.record, w.anchor, w.fenced, w.lentAt
 	w.mu.Unlock()
 	if fenced != nil {
 		return fenced
@@ -342,8 +345,8 @@ func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 		if clock.Judge(anchor, now).By <= w.cfg.MaxForwardStep {
 			r.saw(now, w.cfg.BootID)
 		}
-		r.Ceiling = max(last+1, w.floor)
-		if releases && r.State == RecordActive { // release-filed-first: from here on the record alone gives no worker ID
+		r.Ceiling = max(last+1, lentAt+1, w.floor) // lends-as-issued
+		if releases && r.State == RecordActive {   // release-filed-first: from here on the record alone gives no worker ID
 			r.releasing()
 		}
 	}
@@ -456,6 +459,7 @@ func (w *Worker) file(edit func(*Record)) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		edit(&w.record)
+		w.filedLimit = min(r.Limit, r.AckedLimit)
 		ceiling := w.record.Ceiling
 		if w.record.Limit > 0 {
 			ceiling = min(ceiling, w.record.Limit) // below-the-limit
@@ -514,7 +518,7 @@ func (w *Worker) leaseOf(r Record) time.Duration {
 // adopt takes over what the registry has acknowledged.
 func (r *Record) adopt(got Record) {
 	r.Cluster, r.Losses, r.LostAt, r.LongestLease, r.LongestSession, r.Closed = got.Cluster, got.Losses, got.LostAt, got.LongestLease, got.LongestSession, got.Closed
-	r.Servers = got.Servers
+	r.Servers, r.LongestLend = got.Servers, got.LongestLend
 	r.Floor, r.Limit, r.AckedLimit, r.Acked, r.Current, r.State = got.Floor, got.Limit, got.AckedLimit, got.Acked, got.Current, got.State
 }
 

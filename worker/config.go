@@ -23,6 +23,7 @@ const (
 	DefaultLookTimeout    = 2500 * time.Millisecond // one of three servers may be off, and be tried first, for 2 s
 	DefaultLease          = 7 * 24 * time.Hour
 	YoungLease            = 6 * time.Hour // the longest lease of an instance that is younger than it
+	MostLend              = time.Hour     // for which a cluster lends numbers of its sequences at most
 )
 
 // Config is what a Worker needs. Clock, Cache, Layout and Owner must be

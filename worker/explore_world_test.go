@@ -272,7 +272,7 @@ func (w *world) first() *state {
 	if _, err := s.zk.Open(sessionConfig); err != nil {
 		panic(err)
 	}
-	if _, err := w.directory(s).Init(context.Background(), time.Duration(max(lease, w.longer))*unit, true); err != nil {
+	if _, err := w.directory(s).Init(context.Background(), time.Duration(max(lease, w.longer))*unit, 0, true); err != nil {
 		panic(err)
 	}
 	w.plant(s)

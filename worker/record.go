@@ -36,11 +36,13 @@ type Record struct {
 	// Losses is how often the cluster's registry had lost its data when this instance had
 	// waited for the others after it (settles-first), LostAt when the last time was, on the registry's clock:
 	// a backup that is put back twice has as many losses each time. LongestLease the longest lease that a daemon of the
-	// cluster may have, and LongestSession the longest session time-out that one was granted.
+	// cluster may have, LongestSession the longest session time-out that one was granted, and LongestLend the longest
+	// time for which one may lend numbers.
 	Losses         int64         `json:"losses,omitempty"`
 	LostAt         clock.Millis  `json:"lost_at,omitempty"`
 	LongestLease   time.Duration `json:"longest_lease,omitempty"`
 	LongestSession time.Duration `json:"longest_session,omitempty"`
+	LongestLend    time.Duration `json:"longest_lend,omitempty"`
 	// Instance is a random ID that was made with the data directory. It holds the
 	// worker ID. Empty when standalone.
 	Instance string       `json:"instance,omitempty"`
@@ -119,7 +121,7 @@ func (r *Record) saw(now clock.Reading, bootID string) {
 // cluster of root.
 func (r *Record) acknowledged(e Entry, root Root, servers []string) {
 	r.Servers = servers
-	r.Cluster, r.LongestLease, r.LongestSession, r.Closed = root.Cluster, root.LongestLease(), root.LongestSession(), root.Floor
+	r.Cluster, r.LongestLease, r.LongestSession, r.LongestLend, r.Closed = root.Cluster, root.LongestLease(), root.LongestSession(), root.LongestLend(), root.Floor
 	r.WorkerID, r.Floor, r.Limit, r.AckedLimit = e.WorkerID, e.Floor, e.Limit, e.Limit
 	r.Acked = r.Current
 	r.State = map[EntryState]RecordState{StateActive: RecordActive, StateClaiming: RecordClaiming, StateReleased: RecordReleased}[e.State]

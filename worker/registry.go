@@ -88,6 +88,7 @@ type Root struct {
 	Parent           int64        `json:"parent_czxid"`
 	LongestLeaseMS   int64        `json:"longest_lease"`   // that a daemon of the cluster may have; from when it was made
 	LongestSessionMS int64        `json:"longest_session"` // that a daemon of the cluster was granted
+	LongestLendMS    int64        `json:"longest_lend"`    // for which one may lend numbers (lends-as-issued); from when it was made; 0: none lends
 	Losses           int64        `json:"losses"`          // how often a loss of data was noted
 	LostAt           clock.Millis `json:"lost_at"`         // the last time that one was, on the registry's clock
 	Floor            clock.Millis `json:"floor"`           // no worker ID is given out before it; 0: there was no loss
@@ -101,6 +102,9 @@ func (r Root) LongestLease() time.Duration { return time.Duration(r.LongestLease
 func (r Root) LongestSession() time.Duration {
 	return time.Duration(r.LongestSessionMS) * time.Millisecond
 }
+
+// LongestLend is the longest time for which a daemon of the cluster may lend numbers.
+func (r Root) LongestLend() time.Duration { return time.Duration(r.LongestLendMS) * time.Millisecond }
 
 // Stat is what the registry says of a node of its own.
 type Stat struct {

@@ -242,7 +242,7 @@ func TestNeverZeroBesideJavaLeafs(t *testing.T) {
 		d, err := zkreg.OpenDirectory(zkreg.Config{Servers: []string{"memory:1"}, Root: "/other", ForeverPath: "/snowflake/shop/forever", Layout: eight(), Clock: tr.clk, Dial: tr.mem.Open})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		_, err = d.Init(t.Context(), worker.DefaultLease, true)
+		_, err = d.Init(t.Context(), worker.DefaultLease, 0, true)
 		require.NoError(t, err)
 		for want := range int64(7) {
 			got, err := tr.claim(fmt.Sprint("n", want), shared)
@@ -706,7 +706,7 @@ func TestCounterBesideJavaLeafs(t *testing.T) {
 		d, err := zkreg.OpenDirectory(zkreg.Config{Servers: []string{"memory:1"}, Root: "/other", ForeverPath: forever, Layout: snowflake.DefaultLayout(), Clock: tr.clk, Dial: tr.mem.Open})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		_, err = d.Init(t.Context(), worker.DefaultLease, true)
+		_, err = d.Init(t.Context(), worker.DefaultLease, 0, true)
 		require.NoError(t, err)
 		require.Equal(t, "0000000000", next(tr, forever), "a new one begins as a Java Leaf knows it")
 		require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, forever+"/10.0.0.9:1-0000000000", -1))

@@ -98,14 +98,14 @@ func TestInitMakesOneCluster(t *testing.T) {
 	require.ErrorIs(t, err, worker.ErrNoCluster)
 	require.ErrorContains(t, err, "it has lost its data, or the ensemble is new")
 	require.NotContains(t, err.Error(), "init")
-	_, err = directory(t, cfg).Init(bounded(t, patience), worker.DefaultLease, false)
+	_, err = directory(t, cfg).Init(bounded(t, patience), worker.DefaultLease, 0, false)
 	require.ErrorIs(t, err, worker.ErrNoCluster, "none is made without that word")
 	const n = 8
 	results, errs := make([]InitResult, n), make([]error, n)
 	var group sync.WaitGroup
 	for i := range n {
 		d := directory(t, cfg)
-		group.Go(func() { results[i], errs[i] = d.Init(bounded(t, patience), 30*24*time.Hour, true) })
+		group.Go(func() { results[i], errs[i] = d.Init(bounded(t, patience), 30*24*time.Hour, 0, true) })
 	}
 	group.Wait()
 	made := 0
@@ -121,9 +121,9 @@ func TestInitMakesOneCluster(t *testing.T) {
 	require.Equal(t, InitStands, initCluster(t, cfg))
 	require.Equal(t, before, stats(t, conn, cfg.Root), "nothing was changed")
 	require.Equal(t, 30*24*time.Hour, statusOf(t, cfg).LongestLease())
-	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), worker.DefaultLease, true)
+	_, err = directory(t, Config{Servers: cfg.Servers, Clock: cfg.Clock}).Init(bounded(t, patience), worker.DefaultLease, 0, true)
 	require.ErrorContains(t, err, "layout")
-	_, err = directory(t, cfg).Init(bounded(t, patience), worker.YoungLease-1, true)
+	_, err = directory(t, cfg).Init(bounded(t, patience), worker.YoungLease-1, 0, true)
 	require.ErrorContains(t, err, "longest lease")
 }
 
@@ -146,7 +146,7 @@ func TestRootIsCompleted(t *testing.T) {
 			cfg := daemonConfig(server, server.NewRoot(t)+"/leaf", "a")
 			r := openRegistry(t, cfg)
 			forever := cfg.Root + "/leaf_forever"
-			begun := r.newRoot("c", worker.DefaultLease)
+			begun := r.newRoot("c", worker.DefaultLease, 0)
 			begun.LongestSessionMS = 20_000
 			put(t, conn, cfg.Root, encode(begun))
 			if tt.parent {
@@ -166,7 +166,7 @@ func TestRootIsCompleted(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, map[string]any{
 				"cluster": "c", "epoch": 1288834974657., "layout": "41+10+12", "forever": forever, "parent_czxid": float64(parent.Czxid),
-				"longest_lease": 604800000., "longest_session": 20_000., "losses": 0., "lost_at": 0., "floor": 0.,
+				"longest_lease": 604800000., "longest_session": 20_000., "longest_lend": 0., "losses": 0., "lost_at": 0., "floor": 0.,
 			}, rootOf(t, conn, cfg))
 			_, after, err := conn.Get(cfg.Root)
 			require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestRootLostAlone(t *testing.T) {
 	require.Equal(t, []any{me.Cluster, 1.}, []any{root["cluster"], root["losses"]})
 
 	// Another layout's root in its place is none of ours.
-	other := r.newRoot(me.Cluster, worker.DefaultLease)
+	other := r.newRoot(me.Cluster, worker.DefaultLease, 0)
 	other.Epoch = 1
 	_, err := conn.Set(base+"/leaf", encode(other), -1)
 	require.NoError(t, err)

@@ -89,7 +89,7 @@ func TestTrialNamesWhatIsRefused(t *testing.T) {
 			paths := []string{root, root + "/leaf_forever", root + "/leaf_temporary", root + "/leaf_forever/worker-0000000003", root + "/leaf_released"}
 			rights := []int32{tc.root, tc.forever, tc.temporary, tc.entry, tc.released}
 			d := directory(t, cfg)
-			for i, data := range [][]byte{encode(d.newRoot("c", worker.DefaultLease)), nil, nil, payloads(t, "good-piece.json")["good-piece"], nil} {
+			for i, data := range [][]byte{encode(d.newRoot("c", worker.DefaultLease, 0)), nil, nil, payloads(t, "good-piece.json")["good-piece"], nil} {
 				if rights[i] != 0 {
 					put(t, conn, paths[i], data)
 				}

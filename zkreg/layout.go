@@ -225,7 +225,7 @@ func decodeHigh(p string, data []byte) (highData, error) {
 
 // decodeRoot reads the data of the root at p, in which each field has to be. worker.ErrDamaged.
 func decodeRoot(p string, data []byte) (worker.Root, error) {
-	absent := worker.Root{Epoch: -1, Parent: -1, LongestSessionMS: -1, Losses: -1, LostAt: -1, Floor: -1}
+	absent := worker.Root{Epoch: -1, Parent: -1, LongestSessionMS: -1, LongestLendMS: -1, Losses: -1, LostAt: -1, Floor: -1}
 	return decode(p, data, absent, worker.ErrDamaged, doRoot, func(d *worker.Root) error {
 		return cmp.Or(
 			want(d.Cluster != "" && d.Layout != "", "no cluster or no layout: want a root that leafd made, or a path of its own"),
@@ -234,6 +234,7 @@ func decodeRoot(p string, data []byte) (worker.Root, error) {
 			want(d.Parent >= 0 && d.Losses >= 0 && d.LongestSessionMS >= 0 && d.LongestSessionMS <= time.Hour.Milliseconds(),
 				"parent_czxid %d, losses %d and longest_session %d: want 0 or more, and ms of an hour at most", d.Parent, d.Losses, d.LongestSessionMS),
 			want(0 < d.LongestLeaseMS && d.LongestLeaseMS <= int64(latest), "longest_lease %d: want ms, more than 0", d.LongestLeaseMS),
+			want(0 <= d.LongestLendMS && d.LongestLendMS <= worker.MostLend.Milliseconds(), "longest_lend %d: want 0 or more, and ms of %s at most", d.LongestLendMS, worker.MostLend),
 		)
 	})
 }
@@ -264,6 +265,8 @@ func (c Config) check(p paths, root worker.Root, cluster string) error {
 		c.differs(p, root),
 		want(c.Lease <= root.LongestLease(), "the cluster at %s allows leases up to %s, and --lease is %s: give it a shorter one; the longest lease of a cluster is set once, with `leafd cluster init --longest-lease`",
 			p.root, root.LongestLease(), c.Lease),
+		want(c.Lend <= root.LongestLend(), "the cluster at %s allows to lend for up to %s, and --lend is %s: give it a shorter one; the longest of a cluster is set once, with `leafd cluster init --longest-lend`",
+			p.root, root.LongestLend(), c.Lend),
 	)
 	if err != nil {
 		return fmt.Errorf("%w: %w", worker.ErrForeign, err)

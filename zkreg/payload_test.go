@@ -87,9 +87,9 @@ func TestRootPayload(t *testing.T) {
 	require.NoError(t, err)
 	root := worker.Root{
 		Cluster: "c", Epoch: snowflake.DefaultEpoch, Layout: "41+10+12", Forever: "/leaf/leaf_forever", Parent: 7,
-		LongestLeaseMS: 604800000, LongestSessionMS: 6000, Losses: 2, LostAt: 1690000000000, Floor: 1700000000000,
+		LongestLeaseMS: 604800000, LongestSessionMS: 6000, LongestLendMS: 600000, Losses: 2, LostAt: 1690000000000, Floor: 1700000000000,
 	}
-	text := `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12","forever":"/leaf/leaf_forever","parent_czxid":7,"longest_lease":604800000,"longest_session":6000,"losses":2,"lost_at":1690000000000,"floor":1700000000000}`
+	text := `{"cluster":"c","epoch":1288834974657,"layout":"41+10+12","forever":"/leaf/leaf_forever","parent_czxid":7,"longest_lease":604800000,"longest_session":6000,"longest_lend":600000,"losses":2,"lost_at":1690000000000,"floor":1700000000000}`
 	require.Equal(t, text, string(encode(root)))
 	got, err := decodeRoot("/leaf", []byte(text))
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestRootPayload(t *testing.T) {
 	require.ErrorContains(t, err, "/snowflake/shop/forever")
 
 	// One without a field of this release is none that it has made.
-	for _, field := range []string{"cluster", "epoch", "layout", "forever", "parent_czxid", "longest_lease", "longest_session", "losses", "lost_at", "floor"} {
+	for _, field := range []string{"cluster", "epoch", "layout", "forever", "parent_czxid", "longest_lease", "longest_session", "longest_lend", "losses", "lost_at", "floor"} {
 		var all map[string]any
 		require.NoError(t, json.Unmarshal([]byte(text), &all))
 		delete(all, field)

@@ -38,7 +38,7 @@ type Config struct {
 	SessionTimeout time.Duration
 	Auth           *zksession.Credentials // nil: none
 	TLS            *tls.Config            // nil: plain
-	Lease          time.Duration          // the daemon's, which may not be longer than the cluster's longest
+	Lease, Lend    time.Duration          // the daemon's, which may not be longer than the cluster's longest
 	Threshold      time.Duration          // how far apart clocks may be; worker.DefaultClockThreshold if 0
 	Lead           time.Duration          // how far ahead of its clock a daemon issues; worker.DefaultCeilingLead if 0
 	Clock          clock.Clock

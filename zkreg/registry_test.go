@@ -41,7 +41,7 @@ func initCluster(t testing.TB, cfg Config) InitResult {
 	t.Helper()
 	d, err := OpenDirectory(cfg)
 	require.NoError(t, err)
-	result, err := d.Init(bounded(t, patience), worker.DefaultLease, true)
+	result, err := d.Init(bounded(t, patience), worker.DefaultLease, 0, true)
 	require.NoError(t, errors.Join(err, d.Close()))
 	return result
 }

@@ -29,6 +29,7 @@ import (
 //	-  Only an operator makes a cluster (Init). A root that is gone is made again, as
 //	    the same cluster, only by instances that belong to it.
 //	-  LongestLease is set once, when the cluster is made, and no daemon has a longer one.
+//	longest-lend  So is LongestLend: by it all slices of another life, of any daemon, have ended when one lends.
 //	-  Where Java Leafs share the tree, a parent that is made again, by any process, has the
 //	    counter beyond every worker ID of theirs before the root names it, and so after a
 //	    Recover: none of them gets one that a leafd holds.
@@ -41,7 +42,7 @@ func statOf(s *zk.Stat) worker.Stat {
 func (r *Registry) FixRoot(ctx context.Context, s worker.Snapshot, me worker.Record, do worker.Action) error {
 	switch do {
 	case worker.MakeRoot:
-		return r.lose(ctx, r.newRoot(me.Cluster, me.LongestLease), s, me)
+		return r.lose(ctx, r.newRoot(me.Cluster, me.LongestLease, me.LongestLend), s, me)
 	case worker.Repair:
 		return r.repair(ctx, s, me)
 	case worker.NoteLoss:
@@ -191,10 +192,10 @@ func (t tree) zkNow(ctx context.Context) (clock.Millis, error) {
 }
 
 // newRoot is the root of a cluster that has lost nothing, and has no parent yet.
-func (t tree) newRoot(cluster string, longest time.Duration) worker.Root {
+func (t tree) newRoot(cluster string, lease, lend time.Duration) worker.Root {
 	return worker.Root{
 		Cluster: cluster, Epoch: t.cfg.Layout.Epoch, Layout: t.cfg.Layout.String(), Forever: t.forever,
-		LongestLeaseMS: longest.Milliseconds(), LongestSessionMS: DefaultSessionTimeout.Milliseconds(),
+		LongestLeaseMS: lease.Milliseconds(), LongestSessionMS: DefaultSessionTimeout.Milliseconds(), LongestLendMS: lend.Milliseconds(),
 	}
 }
 
@@ -226,21 +227,21 @@ const (
 // Init makes the cluster of d's settings, Layout among them: the root, the parent of the
 // entries, and what is above them. What an Init before did not finish is finished: the
 // root comes first, and records the parent last. A cluster that stands is left as it is,
-// also where it has lost its entries. longest is the longest lease that a daemon of it may
-// have, six hours at least (worker.YoungLease). An error where it is for other daemons, naming both
-// values. Only with fresh is one made where nothing stands: else worker.ErrNoCluster.
-func (d *Directory) Init(ctx context.Context, longest time.Duration, fresh bool) (InitResult, error) {
-	return d.init(ctx, longest, fresh, worker.Record{})
+// also where it has lost its entries. lease is the longest that a daemon of it may
+// have, six hours at least (worker.YoungLease), and lend the longest for which it may lend numbers. An error where it is for
+// other daemons, naming both values. Only with fresh is one made where nothing stands: else worker.ErrNoCluster.
+func (d *Directory) Init(ctx context.Context, lease, lend time.Duration, fresh bool) (InitResult, error) {
+	return d.init(ctx, lease, lend, fresh, worker.Record{})
 }
 
 // Again is Init of the cluster that r belongs to, as after a loss of data, on the word of the operator that
 // this ensemble takes the place of the one that r has seen.
 func (d *Directory) Again(ctx context.Context, r worker.Record) (InitResult, error) {
-	return d.init(ctx, r.LongestLease, true, r)
+	return d.init(ctx, r.LongestLease, r.LongestLend, true, r)
 }
 
-func (d *Directory) init(ctx context.Context, longest time.Duration, fresh bool, of worker.Record) (InitResult, error) {
-	if err := cmp.Or(d.cfg.Layout.Validate(), want(longest >= worker.YoungLease, "longest lease %s: want at least %s", longest, worker.YoungLease)); err != nil {
+func (d *Directory) init(ctx context.Context, lease, lend time.Duration, fresh bool, of worker.Record) (InitResult, error) {
+	if err := cmp.Or(d.cfg.Layout.Validate(), want(lease >= worker.YoungLease, "longest lease %s: want at least %s", lease, worker.YoungLease)); err != nil {
 		return "", err
 	}
 	var result InitResult
@@ -252,11 +253,11 @@ func (d *Directory) init(ctx context.Context, longest time.Duration, fresh bool,
 		case s.Root == nil && !fresh:
 			return "", d.absent()
 		case s.Root == nil && of.Cluster != "":
-			if err = t.lose(ctx, t.newRoot(of.Cluster, longest), s, of); err == nil {
+			if err = t.lose(ctx, t.newRoot(of.Cluster, lease, lend), s, of); err == nil {
 				result = InitMade
 			}
 		case s.Root == nil:
-			if err = t.setRoot(ctx, t.newRoot(uuid.NewString(), longest), s); err == nil {
+			if err = t.setRoot(ctx, t.newRoot(uuid.NewString(), lease, lend), s); err == nil {
 				result = InitMade
 			}
 		case d.cfg.differs(d.paths, *s.Root) != nil:

@@ -61,7 +61,7 @@ func (r *registryTest) tree() *registryTest {
 
 // rootText is a root that lost nothing; parent is 0 where no parent was recorded yet.
 func rootText(layout, forever string, parent int64) string {
-	return fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q,"forever":%q,"parent_czxid":%d,"longest_lease":604800000,"longest_session":6000,"losses":0,"lost_at":0,"floor":0}`, layout, forever, parent)
+	return fmt.Sprintf(`{"cluster":"c1","epoch":1288834974657,"layout":%q,"forever":%q,"parent_czxid":%d,"longest_lease":604800000,"longest_session":6000,"longest_lend":0,"losses":0,"lost_at":0,"floor":0}`, layout, forever, parent)
 }
 
 // znode is an entry as a test writes it.

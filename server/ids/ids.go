@@ -1,6 +1,7 @@
 package ids
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,7 @@ type Server struct {
 	overload *overload
 	batches  sync.Pool // *batch
 	batchIDs sync.Pool // *batchIDs
+	lending  lending
 	live     atomic.Pointer[live]
 	backend  atomic.Pointer[Backend]
 }
@@ -66,7 +68,7 @@ func New(cfg Config, answers *reply.Answers, settings Live) (*Server, error) {
 		return nil, err
 	}
 	s.SetLive(settings)
-	return s, conn.Register(cfg.Registry, newCallersCollector(s))
+	return s, cmp.Or(s.registerLending(), conn.Register(cfg.Registry, newCallersCollector(s)))
 }
 
 // SetBackend has IDs come from b from the next request on; nil: there are none yet.

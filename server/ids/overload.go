@@ -192,6 +192,9 @@ func (s *Server) enter(c *client, by *caller, b *Backend, m mode, key []byte, n 
 	switch {
 	case m == snowflakeMode:
 		perMS := b.Layout.MaxSequence() + 1
+		if b.Slices != nil {
+			perMS /= 2
+		}
 		t.of, t.weight, t.ids, reason = o.batches, min(max(1, int64(n)*1000/perMS), atOnce.Microseconds()), int64(n), shedQueue
 	case !b.Segments.Known(key):
 		t.of, most, reason = o.names, lookWait, shedLookups

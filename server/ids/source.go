@@ -14,6 +14,7 @@ type Backend struct {
 	Refused   error            // why snowflake IDs are refused; nil: they are not
 	Layout    snowflake.Layout // zero: IDs can't be decoded
 	Segments  Segments         // nil: segment IDs are switched off
+	Slices    *Slices          // of the upper half of the sequence; nil: Snowflake has all of it
 }
 
 // Snowflake issues snowflake IDs; *snowflake.Generator is one.

@@ -19,6 +19,7 @@ type answer struct {
 	cluster     string
 	workerID    int64
 	since       clock.Millis // 0: it issues nothing
+	slotsLent   int
 }
 
 const maxName = 255 // bytes of a node's or a cluster's name
@@ -34,6 +35,7 @@ func parseAnswer(body []byte) (answer, error) {
 		Cluster   string       `json:"cluster"`
 		WorkerID  int64        `json:"worker_id"`
 		Since     clock.Millis `json:"since"`
+		SlotsLent int          `json:"slots_lent"`
 	}
 	if err := json.Unmarshal(body, &a); err != nil || a.Timestamp == nil || len(a.Owner) != len(uuid.Nil.String()) || uuid.Validate(a.Owner) != nil {
 		return answer{}, fmt.Errorf("%w: no JSON object with an owner and a timestamp in milliseconds", ErrAnswer)
@@ -48,7 +50,7 @@ func parseAnswer(body []byte) (answer, error) {
 	if !isName(a.Node) || !isName(a.Cluster) {
 		return answer{}, fmt.Errorf("%w: its names are too long, or not text", ErrAnswer)
 	}
-	return answer{node: a.Node, owner: a.Owner, timestamp: at, cluster: a.Cluster, workerID: a.WorkerID, since: a.Since}, nil
+	return answer{node: a.Node, owner: a.Owner, timestamp: at, cluster: a.Cluster, workerID: a.WorkerID, since: a.Since, slotsLent: a.SlotsLent}, nil
 }
 
 // plausible tells whether t can be a clock in milliseconds, even a wrong one. A time in

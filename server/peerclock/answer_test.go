@@ -17,8 +17,8 @@ func TestParseAnswer(t *testing.T) {
 	}{
 		{"starting", `{"timestamp":1700000000000}` + "\n", answer{owner: owner, timestamp: 1700000000000}, ""},
 		{
-			"whole", `{"node":"a:8080","worker_id":7,"ceiling":1700000006000,"cluster":"c","since":1699990000000,"timestamp":1700000000000}`,
-			answer{"a:8080", owner, 1700000000000, "c", 7, 1699990000000},
+			"whole", `{"node":"a:8080","worker_id":7,"ceiling":1700000006000,"cluster":"c","since":1699990000000,"slots_lent":3,"timestamp":1700000000000}`,
+			answer{"a:8080", owner, 1700000000000, "c", 7, 1699990000000, 3},
 			"",
 		},
 		{"a worker that is none", `{"worker_id":-1,"timestamp":1700000000000}`, answer{}, "worker ID"},

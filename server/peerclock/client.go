@@ -238,7 +238,7 @@ func (c *Client) once(ctx context.Context, address, host string) clock.Sample {
 		return s
 	}
 	s.Node, s.Owner, s.RTT = a.node, a.owner, rtt
-	s.Cluster, s.WorkerID, s.Since = a.cluster, a.workerID, a.since
+	s.Cluster, s.WorkerID, s.Since, s.SlotsLent = a.cluster, a.workerID, a.since, a.slotsLent
 	s.Offset = offset(a.timestamp, x.received, rtt)
 	return s
 }

@@ -54,6 +54,8 @@ type WorkerInfo struct {
 	RTT         *reply.Milliseconds `json:"rtt_ms,omitempty"`
 	OffsetError string              `json:"offset_error,omitempty"`
 
+	SlotsLent int `json:"slots_lent,omitempty"` // to processes, of 128; of a live daemon, where it was asked
+
 	Cluster string       `json:"cluster,omitempty"` // UUID of the ZooKeeper root's cluster; of this daemon only
 	Layout  string       `json:"layout,omitempty"`  // of this daemon only, as all that follow
 	Epoch   clock.Millis `json:"epoch,omitempty"`   // ms since the Unix epoch
@@ -100,7 +102,7 @@ func (w *WorkerInfo) SetOffset(s clock.Sample) {
 		w.OffsetError = shorten(s.Err.Error())
 		return
 	}
-	w.Offset, w.RTT = new(reply.Milliseconds(s.Offset)), new(reply.Milliseconds(s.RTT))
+	w.Offset, w.RTT, w.SlotsLent = new(reply.Milliseconds(s.Offset)), new(reply.Milliseconds(s.RTT)), s.SlotsLent
 }
 
 // SampleOf is s as one of node's clock: a sample that another daemon gave at its address is none.

@@ -32,7 +32,8 @@ type ClockAnswer struct {
 	Ceiling   clock.Millis `json:"ceiling,omitempty"` // ms; IDs may have been issued below it
 	Cluster   string       `json:"cluster,omitempty"` // UUID of the ZooKeeper root's cluster
 	Since     clock.Millis `json:"since,omitempty"`   // ms; when this life began to issue
-	Timestamp clock.Millis `json:"timestamp"`         // ms; this daemon's clock
+	SlotsLent int          `json:"slots_lent,omitempty"`
+	Timestamp clock.Millis `json:"timestamp"` // ms; this daemon's clock
 }
 
 // clock answers GET /api/clock, also while the daemon starts: peers compare clocks before
@@ -48,7 +49,7 @@ func (s *Server) clock(ctx *fasthttp.RequestCtx) error {
 		if w.Node != "" {
 			a.Node = w.Node
 		}
-		a.WorkerID, a.Ceiling, a.Cluster, a.Since = &w.ID, w.Ceiling, w.Cluster, w.Since
+		a.WorkerID, a.Ceiling, a.Cluster, a.Since, a.SlotsLent = &w.ID, w.Ceiling, w.Cluster, w.Since, w.SlotsLent
 	}
 	// The time is read last: time spent after it would be an error of our offset.
 	a.Timestamp = s.now()

@@ -8,6 +8,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/reply"
@@ -56,6 +57,10 @@ func (s *Server) Routes(surface conn.Surface) *router.Router {
 	show("/api/cluster", s.cluster)
 	open("/api/snowflake/decode/{id}", s.ids.Decode)
 	open("/decodeSnowflakeId", s.ids.DecodeAsJava, "snowflakeId")
+	if surface == conn.Public { // as IDs are
+		r.POST("/api/snowflake/lend/{key}", s.wrap(s.lend, "slice"))
+		r.DELETE("/api/snowflake/lend/{key}", s.wrap(s.ids.GiveBack, "used"))
+	}
 	show("/cache", s.cachePage, "tag")
 	show("/db", s.dbPage, "tag")
 	get("/api/clock", s.clock)
@@ -117,6 +122,14 @@ func (s *Server) wrap(h handler, params ...string) fasthttp.RequestHandler {
 			s.Fail(ctx, err)
 		}
 	}
+}
+
+// lend answers POST /api/snowflake/lend/{key}: a daemon lends only while it is ready.
+func (s *Server) lend(ctx *fasthttp.RequestCtx) error {
+	if _, failed := s.Snapshot().readiness(condition.Snowflake); failed != nil {
+		return failed
+	}
+	return s.ids.Lend(ctx)
 }
 
 // ready returns the backend, or reply.ErrStarting or reply.ErrDraining while there is none.

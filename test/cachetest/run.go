@@ -47,7 +47,7 @@ func Example(ts clock.Millis) worker.Record {
 		Acked:       worker.Life{Owner: "6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02", Number: 11},
 		Current:     worker.Life{Owner: "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21", Number: 12},
 		State:       worker.RecordActive,
-		Losses:      2, LostAt: ts - 8000, LongestLease: 30 * worker.DefaultLease, LongestSession: 40 * time.Second,
+		Losses:      2, LostAt: ts - 8000, LongestLease: 30 * worker.DefaultLease, LongestSession: 40 * time.Second, LongestLend: 10 * time.Minute,
 	}
 }
 
@@ -184,6 +184,7 @@ func runRefusals(t *testing.T, open Open) {
 		"negative next life":         func(r *worker.Record) { r.Current.Number = -1 },
 		"negative longest lease":     func(r *worker.Record) { r.LongestLease = -1 },
 		"negative longest session":   func(r *worker.Record) { r.LongestSession = -1 },
+		"negative longest lend":      func(r *worker.Record) { r.LongestLend = -1 },
 		"ceiling in nanoseconds":     func(r *worker.Record) { r.Ceiling *= 1e6 },
 		"epoch past the timestamp":   func(r *worker.Record) { r.Epoch = r.Timestamp + 1 },
 		"epoch in nanoseconds":       func(r *worker.Record) { r.Epoch *= 1e6 },

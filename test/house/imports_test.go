@@ -47,7 +47,8 @@ var rooms = []struct {
 	{"server/metrics", []string{"clock", "segment", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // cmd puts it beside server
 	{"server/conn", []string{"internal/plainfile", "server/condition", "server/fair", "server/resp"}},
 	{"server/reply", []string{"segment", "server/condition", "server/conn", "snowflake"}},
-	{"server/ids", []string{"clock", "segment", "server/conn", "server/fair", "server/limits", "server/reply", "server/resp", "snowflake"}},
+	{"server/ids/lend", []string{"clock", "server/fair"}}, // the slots, which know no connection
+	{"server/ids", []string{"clock", "segment", "server/conn", "server/fair", "server/ids/lend", "server/limits", "server/reply", "server/resp", "snowflake"}},
 	{"server/views", []string{"clock", "segment", "server/condition", "server/conn", "server/fair", "server/ids", "server/reply", "server/resp", "worker"}},
 	{"server", []string{"server/condition", "server/conn", "server/ids", "server/reply", "server/resp", "server/views"}},
 
@@ -56,7 +57,7 @@ var rooms = []struct {
 	{"cmd/leafd/internal/settings", []string{"clock", "deploy", "internal/plainfile", "segment", "segment/sqlstore", "server/conn", "server/ids", "server/limits", "server/peerclock", "snowflake", "worker", "zkreg", "zkreg/zksession"}}, // opens nothing
 	{"cmd/leafd/internal/daemon", []string{
 		"cache", "clock", "cmd/leafd/internal/alarm", "cmd/leafd/internal/settings", "segment", "segment/sqlstore", "server",
-		"server/condition", "server/conn", "server/ids", "server/metrics", "server/peerclock", "server/reply", "server/views",
+		"server/condition", "server/conn", "server/ids", "server/ids/lend", "server/metrics", "server/peerclock", "server/reply", "server/views",
 		"snowflake", "worker", "zkreg", "zkreg/zksession",
 	}},
 	{"cmd/leafd/internal/inspect", []string{"cache", "clock", "cmd/leafd/internal/settings", "server/conn", "server/peerclock", "server/reply", "server/views", "snowflake", "worker", "zkreg"}}, // looks at a cluster from outside of any daemon

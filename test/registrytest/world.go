@@ -52,6 +52,8 @@ const Threshold = time.Millisecond
 type World struct {
 	// Settle is worker.Config's, of the suite's daemons.
 	Settle time.Duration
+	// LongestLend is that of the cluster that Init makes.
+	LongestLend time.Duration
 	// LoseAll is what Wipe does; nil: it removes the root.
 	LoseAll func()
 	// SaveAll is what Backup does; nil: there are no backups.
@@ -234,7 +236,7 @@ func (w *World) operate(opts Options, do func(ctx context.Context, d *zkreg.Dire
 // Init makes the cluster, as an operator does.
 func (w *World) Init(layout snowflake.Layout) {
 	w.operate(Options{Layout: layout}, func(ctx context.Context, d *zkreg.Directory) error {
-		_, err := d.Init(ctx, worker.DefaultLease, true)
+		_, err := d.Init(ctx, worker.DefaultLease, w.LongestLend, true)
 		return err
 	})
 }

@@ -68,7 +68,7 @@ func (r *rig) cluster(n int) settings {
 	layout.SequenceBits -= layout.WorkerBits
 	s := settings{root: r.server.NewRoot(r.t), layout: layout}
 	r.operate(s, func(ctx context.Context, d *zkreg.Directory) error {
-		_, err := d.Init(ctx, worker.DefaultLease, true)
+		_, err := d.Init(ctx, worker.DefaultLease, 0, true)
 		return err
 	})
 	return s

@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/fair"
+	"github.com/leafd/leafd/server/ids/lend"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/worker"
@@ -35,6 +37,7 @@ type daemon struct {
 	owner  string
 	worker *worker.Worker
 	ids    *snowflake.Generator
+	slots  *lend.Table
 	kill   func() // ends the registry's session as kill -9 does
 	cut    func() // off from the registry, until join
 	join   func()
@@ -96,6 +99,7 @@ func (w *walk) bringUp(ctx context.Context, name string, clk *quick, directory w
 	if d.err != nil {
 		panic(d.err) // of the walk itself
 	}
+	d.slots = lend.New(4096, d.worker.LendsFrom(), longestLend)
 	var run context.Context
 	run, d.end = context.WithCancel(context.Background())
 	go func() {
@@ -196,6 +200,36 @@ func (h *host) unanswered(was worker.Record) {
 		r.State, r.AckedLimit, r.Acked = worker.RecordReleasing, was.AckedLimit, was.Acked
 		h.directory.Set(r)
 	}
+}
+
+// works has a daemon issue and lend. The last ID may be older than the last slice.
+func (h *host) works() {
+	if h.walk.cfg.NoCeiling || h.walk.rnd.IntN(3) > 0 {
+		h.issue()
+	}
+	h.lend()
+	h.watch()
+}
+
+// lend lends a slice, which overlaps with none that was lent of its slot before.
+func (h *host) lend() {
+	w := h.walk
+	now, end, err := h.daemon.worker.LendAt()
+	if err != nil {
+		return
+	}
+	s, wait := h.daemon.slots.Lend(uuid.NewString(), fair.Address{}, now, end)
+	if wait > 0 {
+		return
+	}
+	w.Lent++
+	of := slot{h.daemon.worker.ID(), s.First}
+	for _, other := range w.lent[of] {
+		if !w.cfg.NoCeiling && s.From < other.Until && other.From < s.Until {
+			w.fails("a slot was lent as %+v, and by %s as %+v", other, h.name, s)
+		}
+	}
+	w.lent[of] = append(w.lent[of], s)
 }
 
 // issue takes some IDs, all or none, none of which may have been issued before, but with NoCeiling.

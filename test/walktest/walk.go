@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
+	"github.com/leafd/leafd/server/ids/lend"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/test/registrytest"
@@ -66,6 +67,7 @@ type Result struct {
 	Issued   int // IDs
 	Unissued int // calls that were refused
 	Repeats  int // IDs that were issued before
+	Lent     int // slices
 	Lives    int // starts that went well
 	Refused  int // starts that did not
 	Beside   int // daemons that ran beside another of their name
@@ -74,6 +76,12 @@ type Result struct {
 }
 
 const hosts = 4
+
+// longestLend is the cluster's: long enough to outlast a life and the start of the next.
+const longestLend = 15 * time.Second
+
+// slot is a part of a worker's sequence.
+type slot struct{ worker, first int64 }
 
 type walk struct {
 	Result
@@ -88,7 +96,8 @@ type walk struct {
 	named  int
 	down   bool
 	issued map[int64]string
-	saved  []func() // what puts backups back, the oldest first
+	lent   map[slot][]lend.Slice // all
+	saved  []func()              // what puts backups back, the oldest first
 	// history is what was done to which host.
 	history []string
 
@@ -105,12 +114,13 @@ func Run(t *testing.T, cfg Config) Result {
 	defer cancel()
 	w := &walk{
 		cfg: cfg, t: t, ctx: ctx, cancel: cancel, rnd: rand.New(rand.NewPCG(cfg.Seed, 1)),
-		origin: cfg.Clock.Read(), issued: map[int64]string{}, alive: map[string]answering{},
+		origin: cfg.Clock.Read(), issued: map[int64]string{}, lent: map[slot][]lend.Slice{}, alive: map[string]answering{},
 	}
 	for range hosts {
 		w.hosts = append(w.hosts, w.newHost())
 	}
 	defer w.end()
+	cfg.World.LongestLend = longestLend
 	cfg.World.Init(Layout())
 	for _, h := range w.hosts { // a new registry takes its time
 		h.start()
@@ -126,8 +136,7 @@ func Run(t *testing.T, cfg Config) Result {
 	for range cfg.Steps {
 		for _, h := range w.hosts {
 			if h.settle() && h.daemon != nil {
-				h.issue()
-				h.watch()
+				h.works()
 			}
 		}
 		w.lookAhead()
@@ -374,8 +383,7 @@ func (w *walk) watchAll(d time.Duration) {
 	for range d / (500 * time.Millisecond) {
 		for _, h := range w.hosts {
 			if h.settle() && h.daemon != nil {
-				h.issue()
-				h.watch()
+				h.works()
 			}
 		}
 		w.pause(500 * time.Millisecond)

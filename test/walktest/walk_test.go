@@ -45,6 +45,7 @@ func TestRandomWalkRepeatsNoID(t *testing.T) {
 			require.Greater(t, r.Issued, 10_000)
 			require.Greater(t, r.Lives, 20)
 			require.Positive(t, r.Restored)
+			require.Greater(t, r.Lent, 100)
 		})
 	}
 }

@@ -18,7 +18,7 @@ def record(timestamp, **other):
         "ceiling": timestamp + 6000,
         "owner": "0b1d3a2e-7c86-4d6a-8f0e-5a8f6f0f9f21", "peers": ["10.0.0.6:8080", "10.0.0.7:8080"],
         "registered": timestamp - 3000, "home": "9f86d081884c7d65",
-        "losses": 2, "lost_at": timestamp - 8000, "longest_lease": 30 * 7 * 24 * 3600 * 10**9, "longest_session": 40 * 10**9,
+        "losses": 2, "lost_at": timestamp - 8000, "longest_lease": 30 * 7 * 24 * 3600 * 10**9, "longest_session": 40 * 10**9, "longest_lend": 600 * 10**9,
         "instance": "6f1f2f4a-54c1-4d0c-8a52-6b0b5f4f7e11", "born": timestamp - 9000,
         "state": "active", "floor": timestamp - 9000, "limit": timestamp + 604800000, "acked_limit": timestamp + 604797000,
         "acked": {"owner": "6e0c1d57-2b7f-4f0e-9d4b-8d1f6f3a5c02", "number": 11},

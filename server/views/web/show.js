@@ -99,7 +99,7 @@ function guardRows(o) {
   if (o.ready.status === "degraded") add("Ready", "warn", "degraded", o.ready.conditions[0].message);
   else if (o.ready.status === "ready") add("Ready", "ok", "ready", "IDs can be issued");
   else add("Ready", "bad", "not ready", o.ready.code + ": " + o.ready.message);
-  if (o.worker) add("Worker ID", o.worker.state === "live" ? "ok" : "bad", words(o.worker.state), `${o.worker.worker_id}, layout ${o.worker.layout}`);
+  if (o.worker) add("Worker ID", o.worker.state === "live" ? "ok" : "bad", words(o.worker.state), `${o.worker.worker_id}, layout ${o.worker.layout}` + (o.worker.slots_lent ? `, ${o.worker.slots_lent} of 128 slots lent` : ""));
   const g = o.guards;
   if (g) guardsOfWorker(g, add);
   if (o.clock) {

@@ -15,7 +15,8 @@ type Mutant struct {
 	Name  string
 	Guard string // what is taken out, and where it stands
 	Seed  uint64 // of a run that finds it
-	Mix   string // what that run does; empty: the random walk finds it (test/walktest), which has seeds of its own
+	Mix   string // what that run does; empty: Test finds it
+	Test  string // package and name; empty: the random walk, test/walktest
 	Edits []Edit
 }
 
@@ -203,6 +204,40 @@ func All() []Mutant {
 			Name: "raised", Guard: "raised-after-a-loss: what was used without ZooKeeper is raised there once it is back (segment/guarded.go)",
 			Seed: 1, Mix: "all cut off from ZooKeeper, back, and MariaDB loses its last commits",
 			Edits: []Edit{{"segment/guarded.go", "if h.High < m.High {", "if h.High < min(0, m.High) {"}},
+		},
+		{
+			Name: "lower half", Guard: "lower-half: where numbers are lent a daemon issues from the lower half alone (snowflake/generator.go)",
+			Test:  "./snowflake TestUsedUpMillisecondWaitsForTheNext",
+			Edits: []Edit{{"snowflake/generator.go", "	if cfg.Half { // lower-half", "	if cfg.Half && cfg.Worker < 0 {"}},
+		},
+		{
+			Name: "slots", Guard: "slots-apart: a slice begins at or above the end of its slot's last (server/ids/lend/lend.go)",
+			Test:  "./server/ids/lend TestSlotsApart",
+			Edits: []Edit{{"server/ids/lend/lend.go", "case s.end <= now: // slots-apart", "case s.end <= now || s.name == \"\" && s.From > 0:"}},
+		},
+		{
+			Name: "lend at the start", Guard: "slots-apart: a life lends a longest lend after its start (worker/lend.go)",
+			Edits: []Edit{{"worker/lend.go", "return w.floor.Add(longest)", "return w.floor"}},
+		},
+		{
+			Name: "stop below a slice", Guard: "lends-as-issued: a stop's ceiling lies above each clock at which was lent (worker/ceiling.go)",
+			Test:  "./worker TestLendingIsIssuing",
+			Edits: []Edit{{"worker/ceiling.go", "max(last+1, lentAt+1, w.floor)", "max(last+1, min(0, lentAt), w.floor)"}},
+		},
+		{
+			Name: "lend above the ceiling", Guard: "lends-as-issued: a slice is lent at a clock below the ceiling (worker/lend.go)",
+			Test:  "./worker TestLendingIsIssuing",
+			Edits: []Edit{{"worker/lend.go", "	case now >= w.Ceiling():", "	case now < 0:"}},
+		},
+		{
+			Name: "end of a slice", Guard: "lends-as-issued: a slice ends at the limit that the file has (worker/lend.go)",
+			Test:  "./worker TestLendingIsIssuing",
+			Edits: []Edit{{"worker/lend.go", "return now, w.filedLimit, nil", "return now, w.record.AckedLimit, nil"}},
+		},
+		{
+			Name: "longest lend", Guard: "longest-lend: a daemon that would lend for longer than its cluster allows doesn't start (zkreg/layout.go)",
+			Test:  "./cmd/leafd TestLendLongerThanTheClusters",
+			Edits: []Edit{{"zkreg/layout.go", "want(c.Lend <= root.LongestLend(),", "want(c.Lend <= worker.MostLend,"}},
 		},
 	}
 }

@@ -38,6 +38,7 @@ type ClusterJSON struct {
 	Parent         string       `json:"parent"`
 	LongestLeaseMS wholeMS      `json:"longest_lease_ms"`
 	LongestSessMS  wholeMS      `json:"longest_session_ms"`
+	LongestLendMS  wholeMS      `json:"longest_lend_ms"`
 	Losses         int64        `json:"losses"`
 	LostAt         clock.Millis `json:"lost_at"`
 	Floor          clock.Millis `json:"floor"`
@@ -53,7 +54,7 @@ func (ms wholeMS) String() string { return settings.Short(time.Duration(ms) * ti
 // clusterFields documents ClusterJSON in the help.
 const clusterFields = `root, cluster (its UUID), layout, epoch, forever (the znode of the worker IDs), parent_czxid
 (the transaction that made it, as the root has recorded it), parent (recorded, not_recorded,
-absent, or other: removed and made again), longest_lease_ms, longest_session_ms, losses (how
+absent, or other: removed and made again), longest_lease_ms, longest_session_ms, longest_lend_ms, losses (how
 often a loss of data was noted), lost_at (when last) and floor (no worker ID is given out before
 it; both milliseconds since 1970, 0 for none), entries, live`
 
@@ -61,6 +62,6 @@ func clusterJSON(cfg settings.Config, s zkreg.Status) ClusterJSON {
 	parent, _ := inspect.ParentOf(s)
 	return ClusterJSON{
 		Root: cfg.ZooKeeper.Root, Cluster: s.Cluster, Layout: s.Layout, Epoch: s.Epoch, Forever: s.Forever, ParentCzxid: s.Root.Parent, Parent: parent,
-		LongestLeaseMS: wholeMS(s.LongestLeaseMS), LongestSessMS: wholeMS(s.LongestSessionMS), Losses: s.Losses, LostAt: s.LostAt, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
+		LongestLeaseMS: wholeMS(s.LongestLeaseMS), LongestSessMS: wholeMS(s.LongestSessionMS), LongestLendMS: wholeMS(s.LongestLendMS), Losses: s.Losses, LostAt: s.LostAt, Floor: s.Floor, Entries: s.Entries, Live: s.Live,
 	}
 }

@@ -12,12 +12,13 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/inspect"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
+	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg"
 )
 
 func (a *app) clusterInitCmd() *cobra.Command {
-	var longest time.Duration
+	var lease, lend time.Duration
 	var fresh, again, yes bool
 	var addresses string
 	cmd := &cobra.Command{
@@ -26,9 +27,11 @@ func (a *app) clusterInitCmd() *cobra.Command {
 		Long: `Make the cluster under --zk-root: the root, which records --layout, --epoch and where the
 worker IDs are (--zk-forever-path), and the znodes above and below it. Run it once, with the
 settings that the daemons will have, then start these. A daemon whose --lease is longer than
---longest-lease does not start (exit 4). Nothing changes that later: after ZooKeeper has lost
-data, no worker ID is given out to new daemons for that long, since one that is cut off may go
-on for its lease.
+--longest-lease, or whose --lend is longer than --longest-lend, does not start (exit 4). Nothing
+changes these two later. After ZooKeeper has lost data, no worker ID is given out to new daemons
+for the longest lease, since one that is cut off may go on for that long. With a --longest-lend
+each daemon has half of the IDs of a millisecond for itself; the others are lent, by daemons with
+a --lend, once they have run for that long.
 
 Where nothing stands it needs --new, your word that no daemon of a cluster is left there: that
 one was never made, or that every daemon of it is gone for good with its data directory. After
@@ -52,10 +55,16 @@ status ` + clusterFields + `.`,
 	cmd.Flags().BoolVar(&again, "again", false, "your word that this ensemble takes the place of the one that the record in --data-dir knows: make its cluster's root again")
 	cmd.Flags().StringVar(&addresses, "known-address", "", "daemons that are asked whether they know a cluster, host:port[,host:port]")
 	yesFlag(cmd, &yes)
-	cmd.Flags().DurationVar(&longest, "longest-lease", worker.DefaultLease, "the longest --lease that a daemon of the cluster may have, 6h to 8760h; set once")
+	cmd.Flags().DurationVar(&lease, "longest-lease", worker.DefaultLease, "the longest --lease that a daemon of the cluster may have, 6h to 8760h; set once")
+	cmd.Flags().DurationVar(&lend, "longest-lend", 0, "the longest --lend that a daemon of the cluster may have, 0s to 1h; 0s: none lends; set once")
 	return a.clusterCommand(cmd, func(ctx context.Context, at site, _ []string) error {
-		if longest < worker.YoungLease || longest > mostLease {
-			return settings.Usagef("longest-lease is %s: want %s to %s", settings.Short(longest), settings.Short(worker.YoungLease), settings.Short(mostLease))
+		switch {
+		case lease < worker.YoungLease || lease > mostLease:
+			return settings.Usagef("longest-lease is %s: want %s to %s", settings.Short(lease), settings.Short(worker.YoungLease), settings.Short(mostLease))
+		case lend < 0 || lend > worker.MostLend || lend%time.Millisecond != 0:
+			return settings.Usagef("longest-lend is %s: want 0s to %s, in whole milliseconds", lend, settings.Short(worker.MostLend))
+		case lend > 0 && !at.cfg.Snowflake.Layout.Lends():
+			return settings.Usagef("longest-lend is %s: want 0s with the layout %s, whose sequence has fewer than %d bits", settings.Short(lend), at.cfg.Snowflake.Layout, snowflake.LeastLendBits)
 		}
 		_, err := at.dir.Status(ctx)
 		if errors.Is(err, worker.ErrNoCluster) && again {
@@ -76,10 +85,10 @@ status ` + clusterFields + `.`,
 			}
 			if !yes {
 				return a.plan(fmt.Sprintf("make a new cluster at %s: layout %s, epoch %d, longest lease %s. Its worker IDs begin at 0: a daemon of an earlier cluster that still runs, or starts again, issues the same IDs.",
-					at.cfg.ZooKeeper.Root, at.cfg.Snowflake.Layout, at.cfg.Snowflake.Layout.Epoch, settings.Short(longest)), nil)
+					at.cfg.ZooKeeper.Root, at.cfg.Snowflake.Layout, at.cfg.Snowflake.Layout.Epoch, settings.Short(lease)), nil)
 			}
 		}
-		result, err := at.dir.Init(ctx, longest, fresh && yes)
+		result, err := at.dir.Init(ctx, lease, lend, fresh && yes)
 		if err != nil {
 			return err
 		}
@@ -87,8 +96,13 @@ status ` + clusterFields + `.`,
 		if err != nil {
 			return err
 		}
-		if cmd.Flags().Changed("longest-lease") && s.LongestLease() != longest {
-			return fmt.Errorf("cluster %s at %s stands, and its longest lease is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, settings.Short(s.LongestLease()), settings.Short(longest))
+		for _, set := range []struct {
+			what    string
+			is, not time.Duration
+		}{{"lease", s.LongestLease(), lease}, {"lend", s.LongestLend(), lend}} {
+			if cmd.Flags().Changed("longest-"+set.what) && set.is != set.not {
+				return fmt.Errorf("cluster %s at %s stands, and its longest %s is %s, not %s: it is set once, when the cluster is made", s.Cluster, at.cfg.ZooKeeper.Root, set.what, settings.Short(set.is), settings.Short(set.not))
+			}
 		}
 		return a.show(InitJSON{Result: result, ClusterJSON: clusterJSON(at.cfg, s)}, sentence(initWords[result],
 			fmt.Sprintf("cluster %s at %s: layout %s, epoch %d, worker IDs under %s", s.Cluster, at.cfg.ZooKeeper.Root, s.Layout, s.Epoch, s.Forever)))

@@ -73,6 +73,6 @@ const workerFields = `worker_id, node, address, state, instance (UUID of the dat
 process), life (its number, above those of the processes before it), timestamp (the clock last
 reported, milliseconds since 1970), age_ms (since then), ceiling, floor and limit (milliseconds
 since 1970), free_from (when a new daemon may take the worker ID; none while it is live, and none
-of a Java Leaf's), and of a live daemon offset_ms (its clock, ahead of this machine's) with rtt_ms, or
-offset_error. GET /api/workers has the same. A Java Leaf's entry has no more than the first four,
+of a Java Leaf's), and of a live daemon offset_ms (its clock, ahead of this machine's) with rtt_ms and
+slots_lent (of its sequence, to processes; none if absent), or offset_error. GET /api/workers has the same. A Java Leaf's entry has no more than the first four,
 timestamp and age_ms`

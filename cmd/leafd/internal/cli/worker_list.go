@@ -34,7 +34,7 @@ no entry is there either, as after a loss of data, the exit code is 1.`,
 		}
 		inspect.AskOffsets(ctx, at.client, list.Workers)
 		err = a.show(list, func(w io.Writer) error {
-			shown := columns(list.Workers, "worker_id", "node", "address", "state", "timestamp", "age", "ceiling", "limit", "free_from", "offset", "offset_error")
+			shown := columns(list.Workers, "worker_id", "node", "address", "state", "timestamp", "age", "ceiling", "limit", "free_from", "offset", "slots_lent", "offset_error")
 			return cmp.Or(shown(w), sentence("%s; as of %s", list.Summary.Sentence(), formatTime(list.AsOf))(w))
 		})
 		if err == nil && list.Summary.NoRoot && list.Summary.Entries == 0 {

@@ -13,7 +13,7 @@ func (d *daemon) serveBackend(l *life) {
 	b := &views.Backend{Backend: ids.Backend{Layout: d.cfg.Snowflake.Layout}}
 	switch {
 	case l != nil:
-		b.Worker, b.Guards = l.info, l.guards
+		b.Worker, b.Guards, b.Slices = l.info, l.guards, l.slices
 		if l.registry != nil {
 			b.Clock, b.Workers, b.Ask = l.clock, l.workers, l.askPeers
 		}
@@ -35,6 +35,7 @@ func (l *life) info() views.WorkerInfo {
 	info := views.WorkerInfo{
 		ID: r.WorkerID, Node: r.Node, Owner: l.owner, Instance: r.Instance, Cluster: r.Cluster, Layout: r.Layout, Epoch: r.Epoch,
 		Ceiling: r.Ceiling, Timestamp: r.Timestamp, Floor: r.Floor, Limit: r.Limit, Since: l.worker.Since(), Started: d.started.Time(), Version: d.Version,
+		SlotsLent: l.slices.Lent(d.Clock.Read().Wall()),
 	}
 	if l.registry != nil {
 		info.Address = d.cfg.Listen.Advertise

@@ -14,6 +14,8 @@ import (
 	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server/condition"
+	"github.com/leafd/leafd/server/ids"
+	"github.com/leafd/leafd/server/ids/lend"
 	"github.com/leafd/leafd/server/metrics"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/snowflake"
@@ -44,6 +46,7 @@ type life struct {
 	pages    *peerclock.Client // asks the peers for the page, so that their clocks need not wait for that
 	worker   *worker.Worker
 	ids      *snowflake.Generator
+	slices   *ids.Slices // nil: the cluster lends nothing
 	// refused is why the life after this one could not begin when it was tried last.
 	refused atomic.Pointer[error]
 }
@@ -114,14 +117,28 @@ func (d *daemon) beginLife(ctx context.Context, why, displaced error) (*life, er
 	if l.worker, err = worker.Start(ctx, cfg); err != nil {
 		return nil, err
 	}
+	l.slices = l.lends()
 	l.ids, err = snowflake.New(snowflake.Config{
-		Layout: d.cfg.Snowflake.Layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: l.worker.ID(), Clock: d.Clock,
+		Layout: d.cfg.Snowflake.Layout, Datacenter: d.cfg.Snowflake.Datacenter, Worker: l.worker.ID(), Clock: d.Clock, Half: l.slices != nil,
 		Fence: l.worker, Floor: l.worker.Floor(), Ahead: d.cfg.Snowflake.Ahead, Jitter: int(min(snowflake.DefaultJitter, d.cfg.Snowflake.Layout.MaxSequence()+1)),
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.worker.Close(ctx, l.worker.Floor()-1))
 	}
 	return l, nil
+}
+
+// lends returns what the life lends; nil in a cluster that doesn't (lower-half), and standalone.
+func (l *life) lends() *ids.Slices {
+	r, cfg := l.worker.Record(), l.d.cfg.Snowflake
+	if r.LongestLend == 0 {
+		return nil
+	}
+	s := &ids.Slices{Worker: r.WorkerID, Datacenter: cfg.Datacenter, At: l.worker.LendAt}
+	if longest := min(cfg.Lend, r.LongestLend); longest > 0 { // longest-lend: without ZooKeeper the record alone tells
+		s.Table = lend.New(cfg.Layout.MaxSequence()+1, l.worker.LendsFrom(), longest)
+	}
+	return s
 }
 
 // config is what the life's worker needs: its ID is ZooKeeper's, or standalone the

@@ -48,7 +48,7 @@ func (c Config) ZKConfig(clk clock.Clock) zkreg.Config {
 		Clock:   clk,
 		Servers: c.ZooKeeper.Servers, Root: c.ZooKeeper.Root, ForeverPath: c.ZooKeeper.ForeverPath, SessionTimeout: c.ZooKeeper.SessionTimeout,
 		Auth: c.ZooKeeper.Auth, TLS: c.ZooKeeper.TLS, Node: c.Node, Address: c.Listen.Advertise, Layout: c.Snowflake.Layout,
-		Lease: c.ZooKeeper.Lease, Threshold: c.Clock.Threshold, Lead: c.Tuning.CeilingLead,
+		Lease: c.ZooKeeper.Lease, Lend: c.Snowflake.Lend, Threshold: c.Clock.Threshold, Lead: c.Tuning.CeilingLead,
 	}
 }
 

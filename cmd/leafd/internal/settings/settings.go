@@ -98,6 +98,7 @@ type Snowflake struct {
 	Epoch      int64  `key:"epoch" default:"1288834974657" range:"0 or more"`
 	// Ahead is how far IDs' times may be ahead of the clock: a third of Tuning.CeilingLead at most.
 	Ahead time.Duration `key:"max-ahead" default:"0s" range:"0s to 2s"`
+	Lend  time.Duration `key:"lend" default:"0s" range:"0s to 1h"` // the cluster's longest at most
 
 	On     bool             // Modes has snowflake
 	Layout snowflake.Layout // of Bits and Epoch

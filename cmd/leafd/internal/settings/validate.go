@@ -88,11 +88,15 @@ func (c *Config) validateLayout(v *Values) {
 	s.Layout = layout
 	v.rule("worker-id", s.WorkerID <= layout.MaxWorker(), "want 0 to %d with the layout %s", layout.MaxWorker(), layout)
 	v.rule("datacenter", s.Datacenter <= layout.MaxDatacenter(), "want 0 to %d with the layout %s", layout.MaxDatacenter(), layout)
+	v.rule("lend", s.Lend == 0 || layout.Lends(), "want 0s with the layout %s, whose sequence has fewer than %d bits", layout, snowflake.LeastLendBits)
 }
 
 func (c *Config) validateZooKeeper(v *Values) {
 	z := &c.ZooKeeper
 	z.Servers = derived(v, "zk", ParseServers)
+	if c.Snowflake.Lend > 0 && len(z.Servers) == 0 && v.good("zk") {
+		c.warn("lend is set without zk: a standalone daemon lends nothing, since a cluster says for how long at most")
+	}
 	v.check("zk-root", checkZnode(z.Root))
 	v.rule("zk-forever-path", z.ForeverPath == "" || checkZnode(z.ForeverPath) == nil, "%v", checkZnode(z.ForeverPath))
 	z.Auth = derived(v, "zk-auth-file", zksession.ParseCredentials)

@@ -59,7 +59,7 @@ func runMutant(ctx context.Context, o options, m mutants.Mutant, stdout io.Write
 		return "", false, err
 	}
 	if m.Mix == "" {
-		return walkMutant(ctx, m, overlay, stdout)
+		return testMutant(ctx, m, overlay, stdout)
 	}
 	o.leafd = filepath.Join(dir, "leafd")
 	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "chaos", "-pgo=off", "-overlay", overlay, "-o", o.leafd, "./cmd/leafd").CombinedOutput()
@@ -86,16 +86,22 @@ func runMutant(ctx context.Context, o options, m mutants.Mutant, stdout io.Write
 	return fmt.Sprintf("| %s | %s | %d | %s | %.1f s |", m.Guard, m.Mix, m.Seed, got.violation.Rule, got.found.Seconds()), true, nil
 }
 
-// walkMutant has the random walk look for a mutant.
-func walkMutant(ctx context.Context, m mutants.Mutant, overlay string, stdout io.Writer) (row string, found bool, err error) {
-	const mix, walk = "a random walk", "TestRandomWalkRepeatsNoID"
-	binary := filepath.Join(filepath.Dir(overlay), "walk.test")
-	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", binary, "./test/walktest").CombinedOutput()
+// testMutant has a test look for a mutant, as a rule the random walk.
+func testMutant(ctx context.Context, m mutants.Mutant, overlay string, stdout io.Writer) (row string, found bool, err error) {
+	mix, by, pkg, test := "a random walk", "the walk", "./test/walktest", "TestRandomWalkRepeatsNoID"
+	if m.Test != "" {
+		pkg, test, _ = strings.Cut(m.Test, " ")
+		mix, by = "", test
+	}
+	binary := filepath.Join(filepath.Dir(overlay), "mutant.test")
+	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", binary, pkg).CombinedOutput()
 	if err != nil {
 		return "", false, fmt.Errorf("go test -c: %w: %s", err, out)
 	}
 	began := time.Now()
-	out, err = exec.CommandContext(ctx, binary, "-test.run", walk, "-test.failfast", "-test.timeout", mutantTime.String()).CombinedOutput()
+	run := exec.CommandContext(ctx, binary, "-test.run", "^"+test+"$", "-test.failfast", "-test.timeout", mutantTime.String())
+	run.Dir = pkg
+	out, err = run.CombinedOutput()
 	took := time.Since(began)
 	var failed *exec.ExitError
 	switch why := regexp.MustCompile(`(?s)\tError: +\t(.*?)\n +\tTest:`).FindSubmatch(out); {
@@ -103,9 +109,9 @@ func walkMutant(ctx context.Context, m mutants.Mutant, overlay string, stdout io
 		fmt.Fprintf(stdout, "%s: NOT found in %s\n", m.Name, took.Round(time.Second)) //nolint:errcheck // there is nowhere left to report it
 		return fmt.Sprintf("| %s | %s | | nothing | |", m.Guard, mix), false, nil
 	case !errors.As(err, &failed) || why == nil:
-		return "", false, fmt.Errorf("%s: %w: %s", walk, err, out)
+		return "", false, fmt.Errorf("%s: %w: %s", test, err, out)
 	default:
 		fmt.Fprintf(stdout, "%s: found after %.1f s: %s\n", m.Name, took.Seconds(), why[1]) //nolint:errcheck // there is nowhere left to report it
-		return fmt.Sprintf("| %s | %s | | the walk | %.1f s |", m.Guard, mix, took.Seconds()), true, nil
+		return fmt.Sprintf("| %s | %s | | %s | %.1f s |", m.Guard, mix, by, took.Seconds()), true, nil
 	}
 }
