@@ -110,7 +110,7 @@ func TestPages(t *testing.T) {
 	r.table.mu.Unlock()
 	r.forgetLists() // else they serve for a second
 	a := r.get("/db")
-	a.requireError(t, 503, "segment_unavailable")
+	a.requireError(t, 503, "segment_store")
 	require.NotContains(t, a.body, "password")
 	require.Contains(t, r.log.String(), "password", "this log is where the driver's error belongs")
 }

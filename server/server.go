@@ -91,6 +91,7 @@ func build(cfg Config) (*Server, error) {
 		s.surfaces[conn.Admin] = s.views.Routes(conn.Admin).Handler
 	}
 	s.ids.Rest, s.ids.Info = s.surfaces[conn.Public], s.views.Info
+	s.answers.Worst = s.views.Refusal
 	return s, nil
 }
 

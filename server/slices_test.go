@@ -49,7 +49,7 @@ func TestSlices(t *testing.T) {
 	lends("secret", "a-name-of-my-own", shop).requireError(t, 401, "unauthorized")
 	lends("payment", "a-name-of-my-own", shop).requireError(t, 429, "rate_limited")
 	outvoted.Store(true)
-	lends("order", "a-name-of-my-own", shop).requireError(t, 503, "clock_offset")
+	lends("order", "a-name-of-my-own", shop).requireError(t, 503, "peers_disagree")
 	outvoted.Store(false)
 	r.get(path+"order", shop).requireError(t, 405, "method_not_allowed")
 

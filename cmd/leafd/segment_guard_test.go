@@ -171,7 +171,7 @@ func TestSegmentGuardWithoutZooKeeper(t *testing.T) {
 	require.NotEqual(t, "0", a.metric("leafd_segment_unguarded_fetches_total"))
 	require.Contains(t, a.mustGet("/readyz").body, "ZooKeeper is away: ranges are fetched without it")
 	before := maxIDOf(t, db, "b")
-	require.Equal(t, "segment_unavailable", b.awaitStatus("/api/segment/get/b?n=10000", http.StatusServiceUnavailable).code())
+	require.Equal(t, "segment_unguarded", b.awaitStatus("/api/segment/get/b?n=10000", http.StatusServiceUnavailable).code())
 	b.awaitLog(`"alarm":"segment_unguarded"`, "no range is fetched")
 	require.Equal(t, before, maxIDOf(t, db, "b"), "nothing is fetched")
 	require.Contains(t, b.awaitStatus("/readyz", http.StatusOK).body, "ZooKeeper is away, and required")

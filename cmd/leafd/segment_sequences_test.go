@@ -122,7 +122,7 @@ func TestHighMarkIsRefused(t *testing.T) {
 		}
 	}
 	refused := l.awaitStatus("/api/segment/get/a?n=10000", http.StatusServiceUnavailable)
-	require.Equal(t, "segment_unavailable", refused.code())
+	require.Equal(t, "segment_bad_row", refused.code())
 	l.awaitLog(`"alarm":"segment_bad_row"`, "ZooKeeper refuses the tag's high mark", node)
 	require.Less(t, statements(t, mariadb), 50)
 	s.take(l, "b", 5000)

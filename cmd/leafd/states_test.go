@@ -295,7 +295,7 @@ func statesOfTheLease(t *testing.T, note func(told)) {
 	w.is("ZooKeeper down again", "registry_unreachable")
 	limit := w.info().Limit
 	m.step(limit.Add(-20 * time.Second).Sub(m.now()))
-	note(w.is("half of the lease", "registry_unreachable", "lease: half of the lease has passed"))
+	note(w.is("half of the lease", "registry_unreachable", "ZooKeeper: half of the lease has passed"))
 	m.step(limit.Sub(m.now()))
 	note(w.is("lease over", "lease_over", "nothing is issued until ZooKeeper answers"))
 	w.obeys("lease_over", func() { proxy.Up(t) })

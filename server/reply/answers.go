@@ -2,6 +2,7 @@ package reply
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,6 +30,9 @@ type Answers struct {
 	redis    map[string]prometheus.Counter // of the Redis protocol, by code in capitals; immutable
 	panics   prometheus.Counter
 	draining atomic.Bool
+	// Worst returns the answer to the worst that stops snowflake IDs; nil: nothing does that is known. It is called for each that is
+	// refused. Nil until it is set, before the first connection.
+	Worst func() *Error
 }
 
 // New returns Answers with their metrics in reg.
@@ -87,7 +91,11 @@ func (a *Answers) Now(err error) *Error {
 	if a.draining.Load() && errors.Is(err, segment.ErrUnavailable) {
 		return ErrDraining // the tags end before the connections do
 	}
-	return To(err)
+	e := To(err)
+	if e.snowflake && a.Worst != nil {
+		e = cmp.Or(a.Worst(), e)
+	}
+	return e
 }
 
 // Respond writes e.

@@ -22,7 +22,8 @@ type Error struct {
 	Message    string // for people: may change
 	RetryAfter int    // seconds; 0 sends no Retry-After
 	word       string // Redis' own, with which it begins in the Redis protocol; empty: the code in capitals
-	made       *texts // of the answers below, which clients can have made as often as they like
+	made       *texts // of answers that clients can have made as often as they like
+	snowflake  bool   // it tells why snowflake IDs are refused
 }
 
 // texts is what an answer is written as.
@@ -110,6 +111,14 @@ func conditionAnswer(code condition.Code) *Error {
 
 func rowAnswer(row condition.Info) *Error {
 	return newAnswer(http.StatusServiceUnavailable, string(row.Code), cmp.Or(row.Message, row.Headline), row.RetryAfter)
+}
+
+// Made returns e with its texts made, for many clients.
+func (e *Error) Made() *Error {
+	if e != nil && e.made == nil {
+		e.made = &texts{e.json(), e.Redis()}
+	}
+	return e
 }
 
 // ToCondition returns the answer of GET /readyz to a condition that makes the daemon not

@@ -37,6 +37,7 @@ func conditionTranslations() (all []translation) {
 	for _, row := range condition.Answers() {
 		answer := rowAnswer(row)                                                    // also GET /readyz's alone has its counter
 		if row.Is != nil && row.Message != "" && row.Is != segment.ErrUnavailable { //nolint:errorlint // a row's
+			answer.snowflake = row.Stops&condition.Snowflake != 0
 			all = append(all, translation{row.Is, answer})
 		}
 	}

@@ -26,7 +26,9 @@ type Snapshot struct {
 	Overview                         // without Segments
 	Conditions []condition.Condition // the worst first, mostConditions at most
 
-	backend *Backend // nil: nothing is served yet
+	backend *Backend     // nil: nothing is served yet
+	refusal *reply.Error // what stops snowflake IDs; nil: nothing
+	changes uint64       // before it was made
 	taken   time.Duration
 	texts   sync.Map // func() ([]byte, error), by the name of an answer, of which there are few
 }
@@ -40,6 +42,15 @@ func (s *Server) Snapshot() *Snapshot {
 	}
 	r, _ := s.snapshots.get(s, state, func() (*Snapshot, error) { return s.take(conditions), nil }) // it has no error
 	return r.value
+}
+
+// Refusal returns the answer to the worst that stops snowflake IDs, as of a second ago at most; nil where nothing did. Clients can
+// have it asked for as often as they like: it asks no part.
+func (s *Server) Refusal() *reply.Error {
+	if r := s.snapshots.last.Load(); r != nil && r.value.changes == s.changes.Load() && time.Now().Before(r.expires) {
+		return r.value.refusal
+	}
+	return s.Snapshot().refusal
 }
 
 // changed ends what was made before a change of what is served, or of tags.
@@ -70,8 +81,11 @@ func (s *Server) conditions() []condition.Condition {
 
 // take makes a Snapshot.
 func (s *Server) take(conditions []condition.Condition) *Snapshot {
+	changes := s.changes.Load()
 	b := s.backend.Load()
-	v := &Snapshot{Conditions: conditions, backend: b, taken: s.cfg.Clock.Mono()}
+	v := &Snapshot{Conditions: conditions, backend: b, taken: s.cfg.Clock.Mono(), changes: changes}
+	_, refusal := v.readiness(condition.Snowflake)
+	v.refusal = refusal.Made()
 	v.Overview = Overview{
 		Time: s.now(), Uptime: reply.Milliseconds(v.taken - s.born),
 		Node: s.cfg.Node, Version: s.cfg.Version, Secure: s.cfg.Secure, Workers: WorkersView{List: []WorkerInfo{}}, Events: []OverviewEvent{},

@@ -102,12 +102,13 @@ type Alarms struct {
 // key is what tells conditions apart: another cause is no other condition. One that makes the
 // daemon not ready later is told again.
 type key struct {
-	code    condition.Code
-	subject string
-	stops   condition.Kinds
+	code     condition.Code
+	headline string // rows of one code are told each
+	subject  string
+	stops    condition.Kinds
 }
 
-func keyOf(c condition.Condition) key { return key{c.Code, c.Subject, c.Stops} }
+func keyOf(c condition.Condition) key { return key{c.Code, c.Headline, c.Subject, c.Stops} }
 
 // sight is a condition as the loop sees it.
 type sight struct {

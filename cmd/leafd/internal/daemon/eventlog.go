@@ -140,9 +140,7 @@ func (d *daemon) conditions() []condition.Condition {
 // conditionOf names the part that is at fault, where subject is not.
 func (d *daemon) conditionOf(is error, subject string, err error) condition.Condition {
 	switch is { //nolint:errorlint // it is one of the sentinels
-	case worker.ErrLeaseHalf:
-		subject = "lease"
-	case worker.ErrUnreachable, segment.ErrUnguarded, segment.ErrGuardAway:
+	case worker.ErrUnreachable, worker.ErrLeaseHalf, segment.ErrUnguarded, segment.ErrGuardAway:
 		subject = "ZooKeeper"
 	case worker.ErrNotRecorded, snowflake.ErrCeilingReached, segment.ErrMark:
 		subject = d.cfg.DataDir
