@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -77,80 +76,6 @@ func TestEveryFieldIsKept(t *testing.T) {
 	got, err := cache.Decode(raw)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-}
-
-// TestEveryChangeIsFoundOut: a changed slot is no slot, and a file of another length or
-// order is none either.
-func TestEveryChangeIsFoundOut(t *testing.T) {
-	older, err := cache.EncodeSlot(4, cachetest.Example(start))
-	require.NoError(t, err)
-	newer, err := cache.EncodeSlot(5, cachetest.Example(start+3000))
-	require.NoError(t, err)
-	raw := slices.Concat(older, newer)
-	text := len(bytes.TrimRight(older, " ,\n")) // what is not padding
-	others := func(b byte) []byte {
-		return slices.DeleteFunc([]byte{b ^ 1, b ^ 0x20, b + 1, ' ', '9', 0}, func(other byte) bool { return other == b })
-	}
-	interesting := func(i int) bool {
-		return i%cache.SlotBytes < text || i%97 == 0 || i%cache.SlotBytes > cache.SlotBytes-10
-	}
-	t.Run("a byte changed anywhere", func(t *testing.T) {
-		for i := range raw {
-			if !interesting(i) {
-				continue
-			}
-			for _, b := range others(raw[i]) {
-				bad := bytes.Clone(raw)
-				bad[i] = b
-				got, err := cache.Decode(bad)
-				want := cachetest.Example(start)
-				if i < cache.SlotBytes {
-					want = cachetest.Example(start + 3000)
-				}
-				want.MaybeStale = true
-				if b >= '0' && b <= '9' && bytes.HasSuffix(bytes.TrimRight(raw[:i], " "), []byte(`"leafd":`)) { // a slot of another version
-					require.ErrorIs(t, err, cache.ErrUnknownFormat)
-				} else if err != nil || !reflect.DeepEqual(want, got) {
-					t.Fatalf("byte %d changed from %q to %q: %v, %+v", i, raw[i], b, err, got)
-				}
-			}
-		}
-	})
-	for name, change := range map[string]func(i int) []byte{
-		"cut short anywhere":         func(i int) []byte { return raw[:i] },
-		"its start cut off anywhere": func(i int) []byte { return raw[i+1:] },
-		"a byte left out anywhere":   func(i int) []byte { return append(bytes.Clone(raw[:i]), raw[i+1:]...) },
-		"a space added anywhere":     func(i int) []byte { return slices.Concat(raw[:i], []byte(" "), raw[i:]) },
-		"one slot twice":             func(int) []byte { return slices.Concat(newer, newer) },
-		"the other slot twice":       func(int) []byte { return slices.Concat(older, older) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			for i := 0; i < len(raw); i += 7 {
-				if !interesting(i) {
-					continue
-				}
-				got, err := cache.Decode(change(i))
-				if strings.HasSuffix(name, "twice") { // one of them is where it belongs
-					require.NoError(t, err)
-					require.True(t, got.MaybeStale)
-				} else if err == nil || errors.Is(err, worker.ErrDamaged) == errors.Is(err, cache.ErrUnknownFormat) {
-					t.Fatalf("at %d: %v", i, err)
-				}
-				if !strings.Contains(name, "anywhere") {
-					return
-				}
-			}
-		})
-	}
-	t.Run("two records swapped", func(t *testing.T) {
-		at := bytes.Index(newer, []byte(`"record"`))
-		bad := bytes.Clone(raw)
-		copy(bad[cache.SlotBytes+at:], older[bytes.Index(older, []byte(`"record"`)):text])
-		got, err := cache.Decode(bad)
-		require.NoError(t, err)
-		require.True(t, got.MaybeStale)
-		require.Equal(t, start, got.Timestamp)
-	})
 }
 
 // TestChecksumIsNotEnough decodes records under a right checksum that a Save of

@@ -84,50 +84,6 @@ func TestHalfSentRequestIsClosed(t *testing.T) {
 	}
 }
 
-func TestDribblingClientIsClosed(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		first string
-	}{
-		{"first request", ""},
-		{"second request", oneID},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			r := start(t, func(c *Config) { patient(c); c.ReadTimeout = arrival })
-			c := r.dial()
-			br := newReader(c)
-			if test.first != "" {
-				send(t, c, test.first)
-				resp, err := http.ReadResponse(br, nil)
-				require.NoError(t, err)
-				require.Equal(t, 200, readAnswer(t, resp).status)
-			}
-			stop := make(chan struct{})
-			stopped := make(chan struct{})
-			go func() { // a byte now and then, much more often than the time-out
-				defer close(stopped)
-				for _, b := range []byte("GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20)) {
-					select {
-					case <-stop:
-						return
-					case <-time.After(5 * time.Millisecond):
-					}
-					if _, err := c.Write([]byte{b}); err != nil {
-						return
-					}
-				}
-			}()
-			resp, err := http.ReadResponse(br, nil)
-			require.NoError(t, err)
-			readAnswer(t, resp).requireError(t, 408, "request_timeout")
-			close(stop)
-			<-stopped
-		})
-	}
-}
-
 func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 	r := start(t, func(c *Config) { patient(c); c.WriteTimeout = 100 * time.Millisecond })
 	c := r.dial()

@@ -1,10 +1,7 @@
 package server
 
 import (
-	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -118,56 +115,4 @@ func TestWaitingIsMeasured(t *testing.T) {
 			require.Zero(t, b.GetCumulativeCount(), b.GetUpperBound())
 		}
 	}
-}
-
-// Under load no count ever falls, and in the end they are those of the callers.
-func TestCountsAreExact(t *testing.T) {
-	const callers, requests, batch = 12, 300, 5
-	r := start(t, nil)
-	var load sync.WaitGroup
-	for c := range callers {
-		conn := r.dial()
-		load.Go(func() {
-			request := fmt.Appendf(nil, "GET %sorder HTTP/1.1\r\nHost: x\r\n\r\n", segmentPrefix)
-			if c%2 == 0 {
-				request = fmt.Appendf(nil, "GET %sx?n=%d HTTP/1.1\r\nHost: x\r\n\r\n", snowflakePrefix, batch)
-			}
-			answer := make([]byte, 4096)
-			for range requests {
-				if _, err := conn.Write(request); err != nil {
-					t.Error(err)
-					return
-				}
-				if _, err := io.ReadAtLeast(conn, answer, 1); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	done := make(chan struct{})
-	go func() { load.Wait(); close(done) }()
-	var last scraped
-	for over := false; !over; {
-		select {
-		case <-done:
-			over = true
-		default:
-		}
-		now := r.scrape(t)
-		for mode, n := range now.issued {
-			require.GreaterOrEqual(t, n, last.issued[mode])
-		}
-		for labels, h := range now.requests {
-			before := last.requests[labels]
-			require.GreaterOrEqual(t, h.GetSampleCount(), before.GetSampleCount())
-			require.GreaterOrEqual(t, h.GetSampleSum(), before.GetSampleSum())
-		}
-		last = now
-	}
-	const each = callers / 2 * requests
-	require.Equal(t, map[string]uint64{"batch=no mode=snowflake": 0, "batch=yes mode=snowflake": each, "batch=no mode=segment": each, "batch=yes mode=segment": 0}, last.counts())
-	require.Equal(t, map[string]float64{"mode=snowflake": each * batch, "mode=segment": each}, last.issued)
-	_, ofSegments := r.ids.Issued()
-	require.EqualValues(t, each, ofSegments)
 }

@@ -216,50 +216,6 @@ func TestLuckyDraw(t *testing.T) {
 	})
 }
 
-// Fewer than half of all answer, and no clock is thrown out by them, at a
-// start or later, regardless of what those drawn say.
-func TestFewerThanHalfAnswer(t *testing.T) {
-	for _, tt := range []struct {
-		answer int
-		luck   func() (time.Duration, bool)
-		out    bool
-	}{
-		{thousand / 2, nil, true},
-		{thousand/2 - 1, nil, false},
-		{0, func() (time.Duration, bool) { return time.Hour, true }, false},
-	} {
-		clocktest.Run(t, fmt.Sprint(tt.answer), func(t *testing.T) {
-			d := newDaemon()
-			off := func(i, _ int) (time.Duration, bool) { return time.Hour, i < tt.answer }
-			p := &crowd{size: thousand, say: off, luck: tt.luck}
-			model := p.live(t, d)
-			w, err := worker.Start(t.Context(), d.cfg)
-			if tt.out {
-				require.ErrorIs(t, err, worker.ErrClockRefused)
-				require.ErrorContains(t, err, "512 of 1024 peers answered")
-				require.Empty(t, entriesOf(t, model))
-				p.set(func() { p.say = right })
-				d.join(model, registrytest.Options{})
-				w = d.start(t)
-				run(t, w)
-				p.set(func() { p.say = off })
-				d.eventually(t, time.Second, func() bool { return check(w) != nil })
-				require.Equal(t, clock.Outvoted, w.Vote())
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, clock.Undecided, w.Vote(), "an operator is told")
-			run(t, w)
-			passRounds(20)
-			require.NoError(t, check(w))
-			require.Equal(t, clock.Undecided, w.Vote())
-			require.True(t, troubled(w, worker.ErrPeersUndecided))
-			require.False(t, troubled(w, worker.ErrPeersDisagree))
-			require.Equal(t, []string{d.cfg.Node}, liveNodes(t, model))
-		})
-	}
-}
-
 // Among a thousand peers: a jump that a third of them made too is never confirmed, one
 // that sets a clock right is, and a draw that is of one mind is enough.
 func TestJumpAmongAThousand(t *testing.T) {

@@ -235,34 +235,6 @@ func (tr *tree) names() []string {
 	return names
 }
 
-// The first number of all is 0: in a tree that Java Leafs may share it is made, and removed again.
-func TestNeverZeroBesideJavaLeafs(t *testing.T) {
-	inTree(t, "", func(t *testing.T, tr *tree) {
-		shared := func(c *zkreg.Config) { c.Root, c.ForeverPath = "/other", "/snowflake/shop/forever" }
-		d, err := zkreg.OpenDirectory(zkreg.Config{Servers: []string{"memory:1"}, Root: "/other", ForeverPath: "/snowflake/shop/forever", Layout: eight(), Clock: tr.clk, Dial: tr.mem.Open})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		_, err = d.Init(t.Context(), worker.DefaultLease, 0, true)
-		require.NoError(t, err)
-		for want := range int64(7) {
-			got, err := tr.claim(fmt.Sprint("n", want), shared)
-			require.NoError(t, err)
-			require.Equal(t, want+1, got.Entry.WorkerID)
-		}
-		_, err = tr.claim("last", shared)
-		var exhausted *worker.ExhaustedError
-		require.ErrorAs(t, err, &exhausted)
-		require.Equal(t, tr.clk.Millis().Add(time.Minute), exhausted.Next, "that of a claim which is old then")
-		clocktest.Pass(time.Minute)
-		got, err := tr.claim("last", shared)
-		require.NoError(t, err)
-		require.NotZero(t, got.Entry.WorkerID)
-		names, _, err := tr.raw.Children(t.Context(), "/snowflake/shop/forever")
-		require.NoError(t, err)
-		require.Len(t, names, 7)
-	})
-}
-
 // Nothing is left: it says when the next piece ends, regardless of what it draws first.
 func TestExhaustedSaysWhenTheNextComesBack(t *testing.T) {
 	inTree(t, "", func(t *testing.T, tr *tree) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -52,86 +50,33 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// What fetches meet of the faults, one after another; max_id after each, and how long it took.
-func TestFaults(t *testing.T) {
-	boom, op := errors.New("boom"), segmenttest.OpCommit
-	give := func(err error) segmenttest.Hook {
-		return func(_ context.Context, now segmenttest.Op, _ []string) error {
-			if now == op {
-				return err
+// What comes late is an error, and done when it is delivered.
+func TestLate(t *testing.T) {
+	store, guard := segmenttest.NewStore(), segmenttest.NewGuard()
+	store.Set("order", 0, 10)
+	late := func(at segmenttest.Op) segmenttest.Hook {
+		return func(_ context.Context, op segmenttest.Op, _ []string) error {
+			if op == at {
+				return segmenttest.ErrLate
 			}
 			return nil
 		}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		store := segmenttest.NewStore()
-		store.Set("order", 0, 10)
-		at := store
-		for i, step := range []struct {
-			do    func()
-			want  error
-			maxID int64
-			took  time.Duration
-		}{
-			{func() { store.FailNext(1, boom, segmenttest.OpMove) }, boom, 0, 0},
-			{func() { store.Fail(boom, op) }, boom, 0, 0},
-			{func() { store.Fail(nil); store.After(give(boom)) }, boom, 10, 0},
-			{func() { store.After(nil); store.Before(give(segmenttest.ErrLate)) }, segmenttest.ErrLate, 10, 0},
-			{func() { store.Before(nil) }, segment.ErrLocked, 10, time.Second},
-			{store.Deliver, nil, 30, 0},
-			{func() { time.AfterFunc(time.Minute, store.Hang(segmenttest.OpBegin)) }, segment.ErrStore, 30, 50 * time.Second},
-			{func() {}, nil, 40, 10 * time.Second},
-			{func() { store.Delay(time.Second) }, nil, 50, 3 * time.Second},
-			{func() { store.Delay(0); at = store.Copy("b"); store.ReadOnly(true) }, segment.ErrReadOnly, 50, 0},
-			{func() { store.Use(at) }, nil, 60, 0},
-			{func() { at.Column(60) }, segment.ErrBadRow, 60, 0},
-			{func() { store.Fail(segmenttest.ErrAway) }, segment.ErrStore, 60, 0},
-		} {
-			step.do()
-			begun := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
-			require.ErrorIs(t, move(ctx, store), step.want, i)
-			cancel()
-			require.Equal(t, step.took, time.Since(begun), i)
-			row, _ := at.Row("order")
-			require.Equal(t, step.maxID, row.MaxID, i)
-		}
-		require.Equal(t, []int{13, 13, 7, 2}, []int{store.Fetches("order"), store.Calls(segmenttest.OpBegin), store.Calls(op), store.Calls(segmenttest.OpRollback)})
-		at.Twice("order")
-		require.ErrorContains(t, move(t.Context(), at), "another than was read")
-	})
-	guard := segmenttest.NewGuard()
+	store.Before(late(segmenttest.OpCommit))
+	_, err := storetest.Fetch(t.Context(), store, "order", 10, 0)
+	require.ErrorIs(t, err, segmenttest.ErrLate)
+	row, _ := store.Row("order")
+	require.Zero(t, row.MaxID)
+	store.Deliver()
+	row, _ = store.Row("order")
+	require.EqualValues(t, 10, row.MaxID)
 	opened, err := guard.Open(t.Context())
 	require.NoError(t, err)
-	op = segmenttest.OpWrite
-	guard.Before(give(segmenttest.ErrLate))
+	guard.Before(late(segmenttest.OpWrite))
 	require.ErrorIs(t, guard.Write(t.Context(), opened, []segment.HighMark{{Tag: "order", High: 5, Version: -1}}), segment.ErrGuardAway)
 	require.Zero(t, guard.Mark("order").High)
 	guard.Deliver()
 	require.EqualValues(t, 5, guard.Mark("order").High)
-
-	// Behind a multiplexer, where nothing is locked, the second of two finds another row than it read.
-	store := segmenttest.NewStore()
-	store.Set("order", 0, 10)
-	store.Unlock()
-	first, err := store.Begin(t.Context(), []string{"order"})
-	require.NoError(t, err)
-	require.NoError(t, move(t.Context(), store.Beside()))
-	require.Error(t, first.Move(t.Context(), []segment.Move{{Tag: "order", From: 0, To: 10}}))
-}
-
-// move fetches a range of "order".
-func move(ctx context.Context, store *segmenttest.Store) error {
-	tx, err := store.Begin(ctx, []string{"order"})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback(ctx)
-	row := tx.Rows()[0]
-	if err := tx.Move(ctx, []segment.Move{{Tag: row.Tag, From: row.MaxID, To: row.MaxID + row.Step}}); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
 }
 
 func TestHighWater(t *testing.T) {
