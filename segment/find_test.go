@@ -178,6 +178,23 @@ func TestRowGone(t *testing.T) {
 	}
 }
 
+// A fetch, too, finds that the row is gone; and once the row is back the next range is fetched without a request.
+func TestFetchFindsNoRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon(t)
+		d.store.Set("order", 0, 100)
+		d.id("order")
+		d.store.Remove("order")
+		d.draw("order", 50)
+		synctest.Wait()
+		require.True(t, d.troubled(segment.ErrRowMissing, "order"))
+		d.store.Set("order", 100, 100)
+		clocktest.Pass(11 * time.Second)
+		require.Empty(t, d.Troubles())
+		require.True(t, d.status("order").Next.Ready)
+	})
+}
+
 // With a deletion mark the tag is gone at once, found by a look or by a fetch.
 func TestRowDeleted(t *testing.T) {
 	for _, guard := range []bool{true, false} {

@@ -21,6 +21,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(uint8(1), uint8(0), uint8(1), uint8(61), int64(0), int64(-1))
 	f.Add(uint8(30), uint8(0), uint8(10), uint8(12), int64(1), int64(1)<<52)
 	f.Add(uint8(255), uint8(255), uint8(255), uint8(255), int64(math.MinInt64), int64(math.MinInt64))
+	f.Add(uint8(41), uint8(0), uint8(10), uint8(12), int64(-1), int64(1))
+	f.Add(uint8(41), uint8(0), uint8(10), uint8(12), int64(math.MaxInt64), int64(1))
 	f.Fuzz(func(t *testing.T, timeBits, datacenterBits, workerBits, sequenceBits uint8, epoch, id int64) {
 		l := snowflake.Layout{Epoch: clock.Millis(epoch), TimeBits: timeBits, DatacenterBits: datacenterBits, WorkerBits: workerBits, SequenceBits: sequenceBits}
 		err := l.Validate()
