@@ -39,8 +39,8 @@ TEST_FLAGS    := -count=1 -pgo=off -vet=off -parallel=$(TEST_PARALLEL)
 RACE_TIMEOUT  ?= 25m
 MODULES       := client test/bench test/goclient# beside the main one
 RACE_PACKAGES ?= ./...
-# Without the race detector alone: the tests that take minutes, and every damage of a record (26 s in one goroutine).
-RACE_SKIP     ?= $(LONG_TESTS)|TestEveryChangeIsFoundOut
+# Without the race detector alone: the tests that take minutes.
+RACE_SKIP     ?= $(LONG_TESTS)
 FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h
 SOAK_RATE     ?= 50000
