@@ -422,6 +422,7 @@ func TestStartWithoutTheRegistryOrTheRecord(t *testing.T) {
 			clocktest.Pass(worker.YoungLease)
 			m.Down()
 		}, worker.ErrUnreachable, "another may have it then"},
+		"a life before that was displaced":      {func(d *daemon, m *registrytest.World) { d.cfg.Displaced = worker.ErrFenced; m.Down() }, worker.ErrUnreachable, "was displaced"},
 		"a copied directory, and all data lost": {func(d *daemon, m *registrytest.World) { d.cfg.DirectoryID = "elsewhere"; m.Wipe() }, worker.ErrCopied, "copy"},
 		"the record can't be written":           {func(d *daemon, _ *registrytest.World) { d.cache.FailSave(errKilled) }, errKilled, "the life that claims"},
 		"a lost record, and no answer":          {func(d *daemon, m *registrytest.World) { d.cache.FailLoad(errLostRecord); m.Down() }, worker.ErrLost, "has to answer once"},
