@@ -25,6 +25,7 @@ func TestBadConfig(t *testing.T) {
 		{"MaxAhead", Config{Addresses: []string{"http://h"}, MaxAhead: 1}, "MaxAhead is 1"},
 		{"RequestTimeout", Config{Addresses: []string{"http://h"}, RequestTimeout: -1}, "RequestTimeout"},
 		{"MaxAge", Config{Addresses: []string{"http://h"}, MaxAge: time.Millisecond}, "MaxAge is 1ms"},
+		{"Lease", Config{Addresses: []string{"http://h"}, Lease: 2 * time.Hour}, "Lease is 2h0m0s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := New(test.cfg)

@@ -150,10 +150,23 @@ const maxLine = 40
 
 // fetch asks for n IDs. It returns an *Error for a refusal,
 // ErrBadResponse, and errors of the network.
-func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int) (ids []run, err error) {
+func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int) ([]run, error) {
+	body, err := d.ask(ctx, http.MethodPost, target, traceparent, int64(n)*maxLine+1) // parseRanges refuses what is longer
+	if err != nil {
+		return nil, err
+	}
+	ids, err := parseRanges(body, n)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.name, err)
+	}
+	return ids, nil
+}
+
+// ask makes a request, and returns the body of a 200, so much of it at most. It returns errors as fetch does.
+func (d *daemon) ask(ctx context.Context, method, target, traceparent string, most int64) (body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.client.cfg.RequestTimeout)
 	defer cancel()
-	resp, err := d.do(ctx, http.MethodPost, target, traceparent)
+	resp, err := d.do(ctx, method, target, traceparent)
 	if err != nil {
 		return nil, err
 	}
@@ -164,15 +177,11 @@ func (d *daemon) fetch(ctx context.Context, target, traceparent string, n int) (
 	if age := resp.Header.Get("Age"); age != "" {
 		return nil, fmt.Errorf("%w: %s gave a cached response (Age: %s): IDs must not be cached", ErrBadResponse, d.name, age)
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(n)*maxLine+1)) // parseRanges refuses what is longer
+	body, err = io.ReadAll(io.LimitReader(resp.Body, most))
 	if err != nil {
 		return nil, fmt.Errorf("client: reading from %s: %w", d.name, err)
 	}
-	ids, err = parseRanges(body, n)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.name, err)
-	}
-	return ids, nil
+	return body, nil
 }
 
 // refusal reads a response that is no 200.

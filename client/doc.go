@@ -31,6 +31,8 @@
 //     shares of the sources, after a rolling restart too. Each address of a name is a
 //     daemon.
 //
+// With Config.Lease, Next makes snowflake IDs of a slice, by the rules B1 to B7 beside the types slice and borrower.
+//
 // IDs of one source grow while one daemon gives them, in the order in which Next
 // returned where calls follow each other. IDs of several daemons interleave.
 //

@@ -23,7 +23,7 @@ func (s *Source) run(ctx context.Context) {
 		}
 		for n := s.wanted(); n > 0; n = s.wanted() {
 			at := s.client.mono()
-			ids, err := s.requests.fetch(ctx, s, n)
+			ids, err := s.fetch(ctx, n)
 			if ctx.Err() != nil {
 				return // Close fails the waiters
 			}
@@ -77,8 +77,11 @@ func (s *Source) note(err error, n int) (again bool) {
 }
 
 // rest waits until a daemon may be asked again.
-func (s *Source) rest(ctx context.Context) bool {
-	wait := time.NewTimer(s.requests.pause(s.client))
+func (s *Source) rest(ctx context.Context) bool { return sleep(ctx, s.requests.pause(s.client)) }
+
+// sleep reports whether the time has passed; else ctx was done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	wait := time.NewTimer(d)
 	defer wait.Stop()
 	select {
 	case <-ctx.Done():
@@ -91,11 +94,12 @@ func (s *Source) rest(ctx context.Context) bool {
 // recent is how many responses back a repetition is noticed.
 const recent = 1024
 
-// requests asks the daemons on behalf of one source. It belongs to the fetcher.
+// requests asks the daemons on behalf of one source, or of the borrower. It belongs to the fetcher.
 type requests struct {
 	order  []*daemon                 // the first is the source's home
 	until  map[*daemon]time.Duration // for this source it is left alone until then
 	firsts []int64                   // of the last responses, at most recent
+	lends  bool                      // for slices: a bad response doesn't count against a daemon
 }
 
 // update takes the daemons that there are now. Each is at a random place, so that as many sources are at home
@@ -110,11 +114,10 @@ func (r *requests) update(daemons []*daemon) {
 	}
 }
 
-// fetch asks the daemons for n IDs, one after the other in the source's order,
+// fetch asks the daemons by ask, one after the other in the source's order,
 // those that are down last, each once. It returns the last one's error: a final one where
 // no daemon did better.
-func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]run, error) {
-	c := s.client
+func (r *requests) fetch(ctx context.Context, c *Client, ask func(*daemon) error) error {
 	r.update(c.known(ctx))
 	var final, failed error
 	for _, wantDown := range []bool{false, true} {
@@ -123,18 +126,21 @@ func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]run, error) {
 			if now := c.mono(); down != wantDown || until > now || r.until[d] > now {
 				continue
 			}
-			ids, err := r.ask(ctx, s, d, n)
+			err := ask(d)
 			if err == nil {
 				r.until[d] = 0
 				d.worked()
-				return ids, nil
+				return nil
 			}
 			if ctx.Err() != nil {
-				return nil, ctx.Err()
+				return ctx.Err()
 			}
-			s.countFailure(err)
+			c.failed(err)
 			var refused *Error
 			switch {
+			case r.lends && errors.Is(err, ErrBadResponse):
+				failed = err
+				r.until[d] = c.mono() + firstPause
 			case !errors.As(err, &refused):
 				failed = err
 				d.broke()
@@ -154,27 +160,34 @@ func (r *requests) fetch(ctx context.Context, s *Source, n int) ([]run, error) {
 	}
 	switch {
 	case failed != nil:
-		return nil, failed
+		return failed
 	case final != nil:
-		return nil, final
+		return final
 	}
-	return nil, errNone
+	return errNone
 }
 
-func (s *Source) countFailure(err error) {
-	s.mu.Lock()
-	s.stats.Failures++
-	s.mu.Unlock()
-	s.client.failed(err)
+// fetch asks the daemons for n IDs.
+func (s *Source) fetch(ctx context.Context, n int) (ids []run, err error) {
+	err = s.requests.fetch(ctx, s.client, func(d *daemon) error {
+		ids, err = s.ask(ctx, d, n)
+		if err != nil && ctx.Err() == nil {
+			s.mu.Lock()
+			s.stats.Failures++
+			s.mu.Unlock()
+		}
+		return err
+	})
+	return ids, err
 }
 
 // ask makes one request of one daemon.
-func (r *requests) ask(ctx context.Context, s *Source, d *daemon, n int) ([]run, error) {
+func (s *Source) ask(ctx context.Context, d *daemon, n int) ([]run, error) {
 	ids, err := d.fetch(ctx, s.path+"?as=ranges&n="+strconv.Itoa(n), s.traceparent(), n)
 	if err != nil {
 		return nil, err
 	}
-	first := ids[0].first
+	first, r := ids[0].first, &s.requests
 	if slices.Contains(r.firsts, first) {
 		return nil, fmt.Errorf("%w: %s repeats a response (it begins with %d): IDs must not be cached", ErrBadResponse, d.name, first)
 	}

@@ -94,3 +94,25 @@ func FuzzRefusal(f *testing.F) {
 		}
 	})
 }
+
+// FuzzParseSlice: of a slice that is taken, IDs have its numbers and no negative one, at any time.
+func FuzzParseSlice(f *testing.F) {
+	f.Add([]byte(`{"slice":"a","worker":7,"datacenter":0,"first":2064,"last":2079,"from":5,"until":90,"now":6,"epoch":0,"layout":"41+10+12"}`), int64(1000))
+	f.Add([]byte(`{"slice":"a","worker":0,"datacenter":0,"first":0,"last":0,"from":0,"until":1,"now":0,"epoch":0,"layout":"1+0+1+61"}`), int64(0))
+	f.Add([]byte(`{"slice":"a","layout":"63+0+0"}`), int64(-1))
+	f.Fuzz(func(t *testing.T, body []byte, at int64) {
+		l, err := parseSlice(body, "a", 0, time.Hour)
+		if err != nil {
+			require.ErrorIs(t, err, ErrBadResponse)
+			require.Less(t, len(err.Error()), 2000)
+			return
+		}
+		id, _ := l.take(l.begins + time.Duration(at))
+		require.Equal(t, at >= 0 && at < int64(l.lasts), id >= 0)
+		if id >= 0 {
+			require.Equal(t, l.from-l.epoch+at/1e6, id>>l.shift)
+			require.Equal(t, l.bits, min(l.bits, id&(1<<l.shift-1)))
+			require.Less(t, id&(1<<l.shift-1)-l.bits, l.size)
+		}
+	})
+}

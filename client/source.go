@@ -57,12 +57,14 @@ func (b *batch) drop() int64 { return max(0, b.size-(b.next.Add(b.size)-b.size))
 
 // Source gives the IDs of one key or tag. It is safe for concurrent use.
 type Source struct {
-	client *Client
-	path   string
-	maxAge time.Duration // not positive: any age
-	wake   chan struct{} // one token: the fetcher looks how many IDs are wanted
+	client  *Client
+	path    string
+	maxAge  time.Duration // not positive: any age
+	borrows *borrower     // nil: IDs are fetched ahead alone
+	wake    chan struct{} // one token: the fetcher looks how many IDs are wanted
 
 	current atomic.Pointer[batch] // never nil; changed under mu
+	lent    atomic.Int64          // IDs of slices
 
 	mu      sync.Mutex
 	started bool      // mu protects; the fetcher runs
@@ -100,6 +102,16 @@ func newSource(c *Client, path string, ahead, maxAge time.Duration) *Source {
 // where the daemons refuse the request for good, ErrClosed, or the error of ctx with
 // that of the last request in its chain.
 func (s *Source) Next(ctx context.Context) (int64, error) {
+	if s.borrows != nil {
+		id, err := s.borrows.next(ctx, s)
+		if err != nil {
+			return 0, s.late(err)
+		}
+		if id >= 0 {
+			s.lent.Add(1)
+			return id, nil
+		}
+	}
 	b := s.current.Load()
 	if s.young(b) {
 		i := b.next.Add(1) - 1
@@ -169,7 +181,7 @@ func (s *Source) wait(ctx context.Context, dst []int64) error {
 	for i, other := range s.waiters {
 		if other == w {
 			s.waiters = append(s.waiters[:i], s.waiters[i+1:]...)
-			err := fmt.Errorf("client: no ID from %s in time: %w", s.path, ctx.Err())
+			err := s.late(ctx.Err())
 			if s.lastErr != nil {
 				err = fmt.Errorf("%w (the last request failed: %w)", err, s.lastErr)
 			}
@@ -177,6 +189,11 @@ func (s *Source) wait(ctx context.Context, dst []int64) error {
 		}
 	}
 	return <-w.done // it was served meanwhile
+}
+
+// late returns the error of a call whose context is done.
+func (s *Source) late(err error) error {
+	return fmt.Errorf("client: no ID from %s in time: %w", s.path, err)
 }
 
 // enqueue fills dst from what is there, and returns a waiter where that isn't enough.
@@ -229,13 +246,15 @@ func (s *Source) serveLocked() {
 
 // Stats is what a source has done, for metrics.
 type Stats struct {
-	Ahead    int   // IDs fetched and not handed out
-	Waiting  int   // calls that wait for an ID
-	Batch    int   // size of the next batch
-	Fetched  int64 // IDs received
-	Dropped  int64 // of them, too old to be handed out, or left at Close
-	Requests int64 // answered with IDs
-	Failures int64 // requests that failed
+	Ahead    int           // IDs fetched and not handed out
+	Waiting  int           // calls that wait for an ID
+	Batch    int           // size of the next batch
+	Fetched  int64         // IDs received
+	Dropped  int64         // of them, too old to be handed out, or left at Close
+	Requests int64         // answered with IDs
+	Failures int64         // requests that failed
+	Lent     int64         // IDs made of slices, which are none of those above
+	Lease    time.Duration // for which IDs can be made of the client's slice from now on; 0: it has none
 }
 
 // Stats returns the source's counters.
@@ -243,6 +262,10 @@ func (s *Source) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
+	st.Lent = s.lent.Load()
+	if s.borrows != nil {
+		st.Lease = s.borrows.lent.Load().left(s.client.mono())
+	}
 	st.Ahead, st.Waiting, st.Batch = s.aheadLocked(), len(s.waiters), s.batchLocked()
 	return st
 }
