@@ -11,6 +11,7 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.net.http.HttpResponse.BodySubscribers;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -106,8 +107,33 @@ final class Daemon {
     /** Asks for n IDs: a POST, which no cache answers and HttpClient doesn't repeat (rules 3 and 4). */
     List<Range> fetch(String path, int n) throws InterruptedException {
         long born = System.nanoTime();
-        HttpRequest request = request(path + "?n=" + n + "&as=ranges").POST(BodyPublishers.noBody()).build();
-        var answer = http.sendAsync(request, atMost(Math.max(1 << 16, 40 * n + 1)));
+        String body = answer("POST", path + "?n=" + n + "&as=ranges", Math.max(1 << 16, 40 * n + 1));
+        try {
+            return Range.parse(body, n, born);
+        } catch (IllegalArgumentException e) {
+            throw new LeafdException("bad_response", url + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** Asks for a slice, rule B5. */
+    Slice lend(String path, String name) throws InterruptedException {
+        long asked = System.nanoTime();
+        String body = answer("POST", path + "?slice=" + name, 1 << 16);
+        long came = System.nanoTime();
+        try {
+            if (came - asked > 1_000_000_000) {
+                throw new IllegalArgumentException("it took " + Duration.ofNanos(came - asked) + " to lend a slice");
+            }
+            return Slice.parse(body, name, this, came, client.lease);
+        } catch (IllegalArgumentException e) {
+            throw new LeafdException("bad_response", url + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** Makes a request, and returns the body of a 200. */
+    String answer(String method, String target, int most) throws InterruptedException {
+        HttpRequest request = request(target).method(method, BodyPublishers.noBody()).build();
+        var answer = http.sendAsync(request, atMost(most));
         HttpResponse<String> response;
         try {
             response = answer.get(client.requestTimeout.toNanos(), TimeUnit.NANOSECONDS);
@@ -124,11 +150,7 @@ final class Daemon {
         if (response.headers().firstValue("Age").isPresent()) {
             throw new LeafdException("bad_response", url + " gave a cached response: IDs must not be cached", null);
         }
-        try {
-            return Range.parse(response.body(), n, born);
-        } catch (IllegalArgumentException e) {
-            throw new LeafdException("bad_response", url + ": " + e.getMessage(), e);
-        }
+        return response.body();
     }
 
     private String reason(Throwable failure) {

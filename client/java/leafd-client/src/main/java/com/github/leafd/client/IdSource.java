@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -15,6 +16,9 @@ public final class IdSource {
     private final String name;
     private final long maxAge; // ns; 0: any
     private final Requests sender; // of the thread in run()
+    private final String key; // as in a path
+    private final Borrower borrower; // null: IDs are fetched ahead alone
+    private final AtomicLong lent = new AtomicLong(); // IDs of slices
 
     private volatile Range current = Range.EMPTY;
 
@@ -35,8 +39,10 @@ public final class IdSource {
     private long requests;
     private long failures;
 
-    IdSource(LeafdClient client, String name, String path, Duration ahead, Duration maxAge) {
+    IdSource(LeafdClient client, String name, String path, Duration ahead, Duration maxAge, Borrower borrower) {
         this.client = client;
+        this.borrower = borrower;
+        key = path.substring(path.lastIndexOf('/') + 1);
         this.name = name;
         this.maxAge = maxAge.toNanos();
         limit = client.maxAhead / 2; // rule 5
@@ -53,19 +59,25 @@ public final class IdSource {
      * @param dropped of them, those too old to be handed out, or left at close
      * @param requests answered with IDs
      * @param failures requests that failed
+     * @param lent IDs made of slices, which are none of those above
+     * @param lease for how long IDs can be made of the client's slice from now on; zero: it has none
      */
-    public record Stats(long ahead, int waiting, long fetched, long dropped, long requests, long failures) {}
+    public record Stats(long ahead, int waiting, long fetched, long dropped, long requests, long failures, long lent, Duration lease) {}
 
     /** The kind and the key, such as {@code snowflake order}. */
     public String name() {
         return name;
     }
 
+    String key() {
+        return key;
+    }
+
     /** The counters since the source's first call. */
     public Stats stats() {
         lock.lock();
         try {
-            return new Stats(ahead(), waiting, fetched, dropped, requests, failures);
+            return new Stats(ahead(), waiting, fetched, dropped, requests, failures, lent.get(), borrower == null ? Duration.ZERO : borrower.left());
         } finally {
             lock.unlock();
         }
@@ -88,6 +100,13 @@ public final class IdSource {
      *     {@code interrupted}, where the thread's interrupted status is set again
      */
     public long next(Duration timeout) {
+        if (borrower != null) {
+            long id = borrower.next(this, timeout);
+            if (id >= 0) {
+                lent.getAndIncrement();
+                return id;
+            }
+        }
         Range r = current;
         if (!isOld(r)) {
             long place = r.take(1);

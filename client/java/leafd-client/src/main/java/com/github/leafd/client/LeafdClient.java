@@ -42,11 +42,13 @@ import java.util.function.Consumer;
  *       from every daemon (an unknown tag). Until then other requests are sent, to other daemons first.
  *   <li>A call waits no longer than its time. A source has one request under way at a time, and no lock is held meanwhile: a
  *       call that finds an ID never waits for the network.
- *   <li>IDs that a process holds belong to it alone. At a checkpoint (CRaC) they are dropped, and calls wait until the restore. A
+ *   <li>IDs and slices that a process holds belong to it alone. At a checkpoint (CRaC) they are dropped, and calls wait until the restore. A
  *       snapshot of a virtual machine that runs twice repeats them.
  * </ol>
  *
- * Each address of a name is a daemon. Each source has the daemons in a random order of its own, the first of which is its home. A request goes to the first that is up:
+ * With {@link Builder#lease}, {@code next()} makes snowflake IDs of a slice, by the rules B1 to B8 beside {@code Slice} and {@code Borrower}.
+ *
+ * <p>Each address of a name is a daemon. Each source has the daemons in a random order of its own, the first of which is its home. A request goes to the first that is up:
  * one that gives no answer of leafd's is down until {@code /readyz} says 200 again, one that refuses with a 503 or 429 isn't
  * asked by that source during its {@code Retry-After}. The request after that goes home. IDs of one source grow while one daemon
  * gives them; those of several daemons interleave.
@@ -65,12 +67,14 @@ public final class LeafdClient implements AutoCloseable {
     final int maxAhead;
     final Duration timeout;
     final Duration requestTimeout;
+    final Duration lease;
     final Names names;
     final ExecutorService pool; // a thread for each source that fetches now
     volatile boolean closed;
     volatile boolean held; // from a checkpoint to the restore no ID is asked for, rule 9
     private final Duration ahead;
     private final Duration maxAge;
+    private final Borrower borrower; // null: lease is zero
     @SuppressWarnings("unused") // it is held for the JVM
     private final Object checkpoint;
     private final LeafdListener listener;
@@ -84,6 +88,8 @@ public final class LeafdClient implements AutoCloseable {
         maxAge = b.maxAge;
         timeout = b.timeout;
         requestTimeout = b.requestTimeout;
+        lease = b.lease;
+        borrower = lease.isZero() ? null : new Borrower(this);
         listener = b.listener;
         pool = Executors.newCachedThreadPool(task -> {
             Thread thread = new Thread(task, "leafd-client");
@@ -127,9 +133,18 @@ public final class LeafdClient implements AutoCloseable {
         }
         String word = kind.name().toLowerCase(Locale.ROOT);
         String path = "/api/" + word + "/get/" + URLEncoder.encode(key, StandardCharsets.UTF_8).replace("+", "%20");
-        return sources.computeIfAbsent(path, p -> kind == Kind.SNOWFLAKE
-                ? new IdSource(this, word + " " + key, p, shortest(ahead, Duration.ofSeconds(1), maxAge.isZero() ? ahead : maxAge.dividedBy(4)), maxAge)
-                : new IdSource(this, word + " " + key, p, ahead, Duration.ZERO));
+        IdSource known = sources.get(path);
+        if (known != null) {
+            return known;
+        }
+        IdSource made = kind == Kind.SNOWFLAKE
+                ? new IdSource(this, word + " " + key, path, shortest(ahead, Duration.ofSeconds(1), maxAge.isZero() ? ahead : maxAge.dividedBy(4)), maxAge, borrower)
+                : new IdSource(this, word + " " + key, path, ahead, Duration.ZERO, null);
+        known = sources.putIfAbsent(path, made);
+        if (known == null) {
+            tell(l -> l.created(made));
+        }
+        return known == null ? made : known;
     }
 
     private static Duration shortest(Duration... all) {
@@ -157,16 +172,22 @@ public final class LeafdClient implements AutoCloseable {
     /** Rule 9: begins at a checkpoint, and ends at the restore. */
     Object hold(boolean begin) {
         held = begin;
+        if (borrower != null) {
+            borrower.checkpoint();
+        }
         sources.values().forEach(IdSource::checkpoint);
         return null;
     }
 
-    /** Drops the IDs that were fetched ahead. Calls that wait, and later ones, throw {@link LeafdException} {@code closed}. */
+    /** Drops the IDs that were fetched ahead, and gives a slice back, which takes the request time-out at most. Calls that wait, and later ones, throw {@link LeafdException} {@code closed}. */
     @Override
     public void close() {
         closed = true;
         pool.shutdownNow();
         sources.values().forEach(IdSource::close);
+        if (borrower != null) {
+            borrower.close();
+        }
     }
 
     void tell(Consumer<LeafdListener> event) {
@@ -188,6 +209,7 @@ public final class LeafdClient implements AutoCloseable {
         private Duration maxAge = Duration.ofSeconds(10);
         private Duration timeout = Duration.ofSeconds(5);
         private Duration requestTimeout = Duration.ofSeconds(1);
+        private Duration lease = Duration.ZERO;
         private LeafdListener listener = new LeafdListener() {};
 
         private Builder(List<String> urls) {
@@ -260,6 +282,17 @@ public final class LeafdClient implements AutoCloseable {
         public Builder requestTimeout(Duration timeout) {
             require(!timeout.isNegative() && !timeout.isZero(), "requestTimeout " + timeout, "more than zero");
             requestTimeout = timeout;
+            return this;
+        }
+
+        /**
+         * How long {@link IdSource#next()} goes on making snowflake IDs by itself when no daemon answers, of a slice that one lends: an
+         * hour at most, or as long as it lends. These are 16 a millisecond, 16,000 a second, for all sources together, for
+         * which calls wait. Without a slice, and for {@link IdSource#next(int)}, IDs are fetched ahead. Default: zero, no slice.
+         */
+        public Builder lease(Duration time) {
+            require(!time.isNegative() && time.compareTo(Duration.ofHours(1)) <= 0, "lease " + time, "zero, or up to an hour");
+            lease = time;
             return this;
         }
 

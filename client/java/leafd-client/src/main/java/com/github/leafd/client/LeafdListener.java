@@ -16,6 +16,17 @@ public interface LeafdListener {
      */
     default void requested(IdSource source, String daemon, int ids, Duration took, LeafdException failure) {}
 
+    /** A source was made. */
+    default void created(IdSource source) {}
+
+    /**
+     * A request for a slice has ended.
+     *
+     * @param lasts for how long IDs can be made of it
+     * @param failure null where it brought one
+     */
+    default void borrowed(String daemon, Duration lasts, LeafdException failure) {}
+
     /**
      * A call of {@link IdSource#next()} found no ID, and had to wait.
      *

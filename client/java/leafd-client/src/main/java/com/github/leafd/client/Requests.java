@@ -10,21 +10,31 @@ import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
-/** Asks the daemons on behalf of one source. One thread at a time uses it. */
+/** Asks the daemons on behalf of one source, or for slices. One thread at a time uses it. */
 final class Requests {
     private static final int RECENT = 1024;
 
     private final LeafdClient client;
-    private final IdSource source;
+    private final IdSource source; // null: for slices
     private final String path;
     private final List<Daemon> daemons = new ArrayList<>(); // its home first
     private final Map<Daemon, Long> until = new HashMap<>(); // System.nanoTime(): this source doesn't ask the daemon before
+    private LeafdException refused; // by a daemon, for good
     private final Set<Long> recent = new LinkedHashSet<>(); // the first IDs of the last responses
 
     Requests(LeafdClient client, IdSource source, String path) {
         this.client = client;
         this.source = source;
         this.path = path;
+    }
+
+    Requests(LeafdClient client) {
+        this(client, null, null);
+    }
+
+    /** One request of a daemon. */
+    interface Ask {
+        void of(Daemon daemon) throws InterruptedException;
     }
 
     /** Takes the daemons that there are now, each at a random place, so that sources spread over them. */
@@ -38,36 +48,11 @@ final class Requests {
         }
     }
 
-    /** Asks the daemons for n IDs, home first, until one brings them. Returns false where that is of no use (rule 7). */
+    /** Asks the daemons for n IDs, until one brings them. Returns false where that is of no use (rule 7). */
     boolean fetch(int n) throws InterruptedException {
-        update(client.names.known());
-        LeafdException refused = null;
-        for (boolean second : new boolean[] {false, true}) {
-            for (Daemon daemon : daemons) {
-                if (pause(daemon) > 0 || !daemon.isUsable(second)) {
-                    continue;
-                }
-                LeafdException e = ask(daemon, n);
-                if (e == null) {
-                    return true;
-                }
-                if (e.status() == 0) {
-                    daemon.failed(e.code().equals("timeout"));
-                    continue;
-                }
-                daemon.worked(); // it answered: what it refuses is of this source
-                if (e.code().equals("bad_count") && n > 1) {
-                    source.limitTo(n / 2);
-                    return true;
-                }
-                if (e.isFinal()) {
-                    refused = e; // another daemon may know a tag that is new
-                } else {
-                    // Behind the address of the only one may be others (a Kubernetes Service).
-                    long seconds = daemons.size() == 1 && e.status() != 429 ? 0 : e.retryAfter();
-                    until.put(daemon, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Math.max(100, 1000 * seconds)));
-                }
-            }
+        refused = null;
+        if (each(daemon -> ask(daemon, n))) {
+            return true;
         }
         if (refused != null) {
             source.stop(refused);
@@ -81,13 +66,48 @@ final class Requests {
         return true;
     }
 
+    /** Asks the daemons, home first, and returns whether one gave what it was asked for. */
+    boolean each(Ask ask) throws InterruptedException {
+        update(client.names.known());
+        for (boolean second : new boolean[] {false, true}) {
+            for (Daemon daemon : daemons) {
+                if (pause(daemon) > 0 || !daemon.isUsable(second)) {
+                    continue;
+                }
+                try {
+                    ask.of(daemon);
+                    daemon.worked();
+                    return true;
+                } catch (LeafdException e) {
+                    note(daemon, e);
+                }
+            }
+        }
+        return false;
+    }
+
+    private void note(Daemon daemon, LeafdException e) {
+        boolean badSlice = source == null && e.code().equals("bad_response"); // doesn't count against the daemon
+        if (e.status() == 0 && !badSlice) {
+            daemon.failed(e.code().equals("timeout"));
+            return;
+        }
+        daemon.worked(); // it answered: what it refuses is of this source
+        if (e.isFinal()) {
+            refused = e; // another daemon may know a tag that is new
+        } else {
+            // Behind the address of the only one may be others (a Kubernetes Service).
+            long seconds = daemons.size() == 1 && e.status() != 429 ? 0 : e.retryAfter();
+            until.put(daemon, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Math.max(100, 1000 * seconds)));
+        }
+    }
+
     private long pause(Daemon daemon) {
         Long end = until.get(daemon);
         return end == null ? 0 : end - System.nanoTime();
     }
 
-    /** Makes one request, and returns why it failed, or null. */
-    private LeafdException ask(Daemon daemon, int n) throws InterruptedException {
+    private void ask(Daemon daemon, int n) throws InterruptedException {
         long start = System.nanoTime();
         LeafdException failed = null;
         try {
@@ -99,13 +119,16 @@ final class Requests {
                 recent.remove(recent.iterator().next());
             }
             source.put(ranges, n);
-            daemon.worked();
         } catch (LeafdException e) {
             failed = e;
             source.failed(e);
         }
         LeafdException outcome = failed;
         client.tell(l -> l.requested(source, daemon.url, n, Duration.ofNanos(System.nanoTime() - start), outcome));
-        return failed;
+        if (failed != null && failed.code().equals("bad_count") && n > 1) {
+            source.limitTo(n / 2);
+        } else if (failed != null) {
+            throw failed;
+        }
     }
 }

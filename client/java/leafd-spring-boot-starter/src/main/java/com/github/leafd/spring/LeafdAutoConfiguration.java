@@ -29,7 +29,7 @@ public class LeafdAutoConfiguration {
     @ConditionalOnMissingBean
     LeafdClient leafdClient(LeafdProperties p, ObjectProvider<LeafdListener> listener) {
         LeafdClient.Builder client = LeafdClient.builder(p.urls().toArray(String[]::new)).token(p.token()).timeout(p.timeout())
-                .requestTimeout(p.requestTimeout()).ahead(p.ahead()).maxAhead(p.maxAhead()).maxAge(p.maxAge());
+                .requestTimeout(p.requestTimeout()).ahead(p.ahead()).maxAhead(p.maxAhead()).maxAge(p.maxAge()).lease(p.lease());
         listener.ifAvailable(client::listener);
         return client.build();
     }

@@ -15,6 +15,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param ahead how long IDs that were fetched ahead last at the rate of use; for snowflake IDs at most 1s.
  * @param maxAhead how many IDs of one source may be fetched and not handed out.
  * @param maxAge how old a snowflake ID may be when it is handed out; 0: any age.
+ * @param lease how long snowflake IDs go on without a daemon, of a slice, up to 1h; 0: no slice.
  */
 @ConfigurationProperties("leafd")
 public record LeafdProperties(
@@ -24,4 +25,5 @@ public record LeafdProperties(
         @DefaultValue("1s") Duration requestTimeout,
         @DefaultValue("10s") Duration ahead,
         @DefaultValue("20000") int maxAhead,
-        @DefaultValue("10s") Duration maxAge) {}
+        @DefaultValue("10s") Duration maxAge,
+        @DefaultValue("0s") Duration lease) {}

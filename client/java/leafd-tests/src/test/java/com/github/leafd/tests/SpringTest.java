@@ -77,7 +77,7 @@ class SpringTest {
             a.tag("invoice", "--mysql", database.dsn(), "--max-id", "1");
             // What an application has in its application.properties.
             ConfigurableApplicationContext context = new SpringApplicationBuilder(App.class).web(WebApplicationType.NONE).run(
-                    "--leafd.urls=" + a.url() + "," + b.url(), "--leafd.max-ahead=100", "--leafd.timeout=30s", "--leafd.request-timeout=5s",
+                    "--leafd.urls=" + a.url() + "," + b.url(), "--leafd.max-ahead=100", "--leafd.lease=1h", "--leafd.timeout=30s", "--leafd.request-timeout=5s",
                     "--spring.datasource.url=" + database.jdbc("leaf"), "--spring.jpa.hibernate.ddl-auto=create",
                     "--spring.jpa.properties.hibernate.jdbc.batch_size=50", "--spring.main.banner-mode=off", "--logging.level.root=error");
             LeafdClient client = context.getBean(LeafdClient.class);
@@ -136,6 +136,8 @@ class SpringTest {
             assertTrue(requests.count() > 0);
             double fetched = meters.get("leafd.client.fetched").tag("source", "segment invoice").functionCounter().count();
             assertEquals(fetched, rows + meters.get("leafd.client.ahead").tag("source", "segment invoice").gauge().value());
+            assertTrue(meters.get("leafd.client.borrows").counter().count() > 0, "slices, which these daemons don't lend");
+            assertEquals(0, meters.get("leafd.client.lent").tag("source", "snowflake order").functionCounter().count());
             assertTrue(meters.get("leafd.client.waits").tags("source", "segment invoice", "outcome", "ok").timer().count() > 0);
 
             b.signal("KILL");
