@@ -20,7 +20,13 @@ import (
 	"github.com/leafd/leafd/test/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(borrowFrom) != "" {
+		fmt.Fprintln(os.Stderr, borrow())
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m))
+}
 
 func within(t testing.TB) context.Context {
 	t.Helper()
