@@ -159,7 +159,7 @@ func (w *watched) is(state string, code conds.Code, causes ...string) told {
 }
 
 // obeyed are the codes of which a test has done what they tell to do.
-var obeyed sync.Map //nolint:gochecknoglobals // of one run
+var obeyed sync.Map
 
 // obeys does what a condition tells to do, whichever words it has: after that all is well, and the daemon lives.
 func (w *watched) obeys(code conds.Code, do func()) {
@@ -176,7 +176,7 @@ func (w *watched) obeys(code conds.Code, do func()) {
 }
 
 // elsewhere has the codes that TestStates does not obey, with the test that does, or why nothing is to be done at this daemon.
-var elsewhere = map[conds.Code]string{ //nolint:gochecknoglobals // never written to
+var elsewhere = map[conds.Code]string{
 	conds.WorkerFenced: "TestWayBackFromAWrongInit", "certificate": "TestTLSOfADaemon", "peers_undecided": "TestTwoDaemonsDisagree", "peers_silent": "TestPeersThatAreFrozen",
 	conds.SegmentRegressed: "TestDatabaseKilledAndSetBack", "database_changed": "TestPrimaryTurnsReadOnly", "foreign_fetches": "TestSegmentGuard", conds.AlarmsUndelivered: "TestReceiverThatHangsIsSeen",
 	conds.WorkerIDLost: "TestNewLifeAfterACopyWasStarted", "time_exhausted": "to fix the clock is clock_backwards' or clock_jumped's", conds.NotReady: "no error leads there that is known",
