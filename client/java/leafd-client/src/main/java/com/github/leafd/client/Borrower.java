@@ -99,8 +99,7 @@ final class Borrower {
 
     private void run() {
         try {
-            for (int failures = 0; ; ) {
-                int now = rest(0);
+            for (int failures = 0, now = rest(0, 0); ; ) {
                 Slice slice = ask();
                 long rest = Math.min(SECOND << Math.min(failures, 6), 60 * SECOND);
                 failures++;
@@ -112,16 +111,15 @@ final class Borrower {
                 } else {
                     rest -= ThreadLocalRandom.current().nextLong(rest / 2); // clients don't come back together
                 }
-                rest(rest);
+                now = rest(rest, now);
             }
         } catch (InterruptedException e) {
             // The client is closed.
         }
     }
 
-    /** Waits, until a restore at most, and returns how many checkpoints there were. */
-    private synchronized int rest(long nanos) throws InterruptedException {
-        int before = checkpoints;
+    /** Waits, until a restore at most where there were other checkpoints than before, and returns how many there were. */
+    private synchronized int rest(long nanos, int before) throws InterruptedException {
         for (long end = System.nanoTime() + nanos, left = nanos; client.held || left > 0 && before == checkpoints; left = end - System.nanoTime()) {
             wait(client.held ? 0 : Math.max(left / 1_000_000, 1));
         }
