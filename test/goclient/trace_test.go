@@ -31,10 +31,10 @@ func TestTraceOfACallerIsLogged(t *testing.T) {
 		failed <- err
 	}()
 	require.Eventually(t, func() bool {
-		return d.Logged(`"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"`, `"span_id":"00f067aa0ba902b7"`, `"code":"segment_unavailable"`, "request refused") > 0
+		return d.Logged(`"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"`, `"span_id":"00f067aa0ba902b7"`, `"code":"segment_store"`, "request refused") > 0
 	}, proctest.Patience, 10*time.Millisecond)
 	cancel()
 	var refused *client.Error
 	require.ErrorAs(t, <-failed, &refused)
-	require.Equal(t, "segment_unavailable", refused.Code)
+	require.Equal(t, "segment_store", refused.Code)
 }
