@@ -135,8 +135,8 @@ func TestJumpAheadInACluster(t *testing.T) {
 			ld := newLoad(l, "/api/snowflake/get/a", "/api/snowflake/get/b?n=20")
 			require.Eventually(t, func() bool { return ld.count() > 100 }, eventually, time.Millisecond)
 			m.step(time.Hour)
-			l.awaitCode("/api/snowflake/get/a", "ceiling_reached")
-			l.awaitCode("/readyz", "ceiling_reached")
+			l.awaitCode("/api/snowflake/get/a", "clock_jumped")
+			l.awaitCode("/readyz", "clock_jumped")
 			l.awaitLog(`"alarm":"clock_jumped"`, test.says)
 			g.awaitAmongLive(m, false)
 			require.Equal(t, "clock_jumped", l.info().State)
@@ -164,7 +164,7 @@ func TestJumpAheadInACluster(t *testing.T) {
 
 			// Stopped while it is wrong, it records none of it.
 			m.step(time.Hour)
-			l.awaitCode("/api/snowflake/get/a", "ceiling_reached")
+			l.awaitCode("/api/snowflake/get/a", "clock_jumped")
 			require.Equal(t, cli.ExitOK, l.stop())
 			e, r := g.entry(m), g.record(m)
 			require.Less(t, max(e.Timestamp, e.Ceiling, r.Timestamp, r.Ceiling), m.now().Add(-30*time.Minute))

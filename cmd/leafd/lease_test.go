@@ -38,7 +38,7 @@ func TestLeaseEndsWithoutZooKeeper(t *testing.T) {
 	l.awaitLog(`"alarm":"lease_over"`)
 	for _, path := range []string{"/api/snowflake/get/a", "/readyz"} {
 		a := l.awaitStatus(path, http.StatusServiceUnavailable)
-		require.Equal(t, "ceiling_reached", a.code())
+		require.Equal(t, "lease_over", a.code())
 		require.Contains(t, a.body, "for the whole lease")
 	}
 	require.Equal(t, "lease_over", l.info().State)

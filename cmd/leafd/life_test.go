@@ -247,7 +247,7 @@ func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	m.passes(3 * time.Second)
 	require.Equal(t, l.was.Owner, clitest.FromJSON[views.WorkerInfo](t, l.mustGet("/api/clock").body).Owner, "no other life")
 	require.Equal(t, "worker_fenced", l.mustGet("/readyz").code())
-	require.Equal(t, 1, l.raised()[codeFenced])
+	require.Equal(t, 2, l.raised()[codeFenced], "fenced, and then for good")
 	require.Greater(t, l.segments.count(), segments)
 	requireDistinct(t, l.segments.unharmed(t))
 	require.Empty(t, c.watch().entries())
