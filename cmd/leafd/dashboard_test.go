@@ -160,7 +160,7 @@ func showsAGuardThatTrips(p *webtest.Page, m *machine) {
 	p.AwaitText("#verdict", "not ready: peers_disagree")
 	p.AwaitText("#guards", "disagree")
 	p.AwaitText("#t-offset", "−6.0 s")
-	p.AwaitText("#workers tbody", "this daemon: not ready")
+	p.AwaitText("#workers tbody", "this daemon: peers disagree")
 	p.Await(`document.querySelectorAll("#clocks .inside").length === 2`) // the two that are right
 	p.Await(`!document.querySelector("#workers tbody").innerText.includes("clock off")`)
 	m.step(-6 * time.Second)
