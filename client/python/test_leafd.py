@@ -103,7 +103,12 @@ class Forks(unittest.TestCase):
 
     def test_workers(self):
         orders = leafd.Client(Daemon(self).start().url).snowflake("order")
-        for fork in os.fork, ctypes.PyDLL(None).fork:  # the latter calls no hook
+        bare = ctypes.PyDLL(None).fork  # calls no hook
+        for fork, wiped in (os.fork, leafd._wiped), (bare, leafd._wiped), (bare, False):  # the last: a kernel that wipes no page
+            if wiped != leafd._wiped:
+                patched = mock.patch.multiple(leafd, _own=bytearray(1), _wiped=wiped)
+                patched.start()
+                self.addCleanup(patched.stop)
             while not orders.ahead():
                 orders.next()
             while threading.active_count() > 1:  # of which the latter would leave locks behind

@@ -48,19 +48,21 @@ _FIRST = 64  # IDs of the first batch
 _LOOKUP_EVERY, _LOOKUP_PATIENCE = 5.0, 0.1  # seconds; what a request waits for it
 _Call = futures.Future[list[int]]  # that waits
 
-_process = object()
+_process, _pid = object(), 0
 _own: bytearray | mmap.mmap = bytearray(1)  # 0 in a process that has been forked since
-with contextlib.suppress(AttributeError, OSError):  # not on Linux
-    _own = mmap.mmap(-1, 1, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    _own.madvise(18)  # MADV_WIPEONFORK, for forks without Python's hooks, such as uWSGI's
+_wiped = False  # _own tells of forks without Python's hooks, too (uWSGI's); else the PID does
+with contextlib.suppress(AttributeError, OSError):  # not on Linux, or on an old one
+    _page = mmap.mmap(-1, 1, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    _page.madvise(18)  # MADV_WIPEONFORK
+    _own, _wiped = _page, True
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _own.__setitem__(0, 0))
 
 
 def _this_process() -> object:
-    global _process
-    if not _own[0]:
-        _process, _own[0] = object(), 1
+    global _process, _pid
+    if not _own[0] or not (_wiped or os.getpid() == _pid):
+        _process, _own[0], _pid = object(), 1, os.getpid()
     return _process
 
 
@@ -275,7 +277,7 @@ class Source:
             raise ValueError(f"leafd: n is {n}: want 1 to max_ahead")
         while True:
             held = self._held
-            if not _own[0] or held.process is not _process:
+            if not _own[0] or held.process is not _process or not (_wiped or os.getpid() == _pid):
                 self.drop()
                 continue
             with held.lock:
@@ -288,7 +290,8 @@ class Source:
                 if not held.running and (held.waiting or due and now >= held.rest):
                     threading.Thread(target=held.run, name="leafd", daemon=True).start()
                     held.running = True
-            if _own[0] and held.process is _process:  # else a signal handler has forked
+            if _own[0] and held.process is _process and (_wiped or os.getpid() == _pid):
+                # Else a signal handler has forked.
                 return taken
 
 
