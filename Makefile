@@ -23,7 +23,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dat
 LONG_TESTS    := TestDashboard|TestDashboardOfTwoHundredDaemons|TestDashboardSaysWhatIsWrong|TestDashboardIsClosedToOtherPages|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestSoak|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
 LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
 LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestMalformedRequests|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
-LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestEntryOfTheNextHolderIsSpoilt|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports|TestReleasedProcesses
+LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestEntryOfTheNextHolderIsSpoilt|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports|TestReleasedProcesses|TestSlicesOfAHolderThatIsCutOff
 LONG_TESTS    := $(LONG_TESTS)|TestRestoredBeforeARelease|TestClaimBeyondTheLayoutHidesNoLoss|TestRestartedTwiceSinceTheBackup|TestRestoredBeforeASuccession|TestRestoredBeforeTheLongestLease
 LONG_TESTS    := $(LONG_TESTS)|TestFiftyDaemonsOnOneTag|TestRootMadeByAClockAhead|TestClaimSettlesForTheLongestSession|TestClockJumpsWhileAClaimSettles
 LONG_TESTS    := $(LONG_TESTS)|TestNewcomerBeforeTheSurvivors|TestWayBackFromAWrongInit|TestColdTags|TestIdleBesideAnOutage|TestClientsHoldNoMoreThanTheirShare

@@ -15,6 +15,7 @@ import (
 	idserver "github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/clitest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // borrowed is all that daemons have lent, and the IDs that they issued beside it.
@@ -125,6 +126,58 @@ func TestSlicesRepeatNothing(t *testing.T) {
 	for _, l := range []*child{l, beside} {
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
+}
+
+// A daemon that lends is cut off, and goes on: it lends up to its limit, which no slice outlasts. An operator releases its worker ID then, and
+// another daemon has it, while the first still runs. That one's next life lends nothing, beside slices of its own that last.
+func TestSlicesOfAHolderThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	const lend = 6 * time.Second
+	s := zookeepertest.Shared(t)
+	c := onShared(t, "--longest-lend", lend.String())
+	proxy := zookeepertest.NewProxy(t, s.Addr())
+	args := []string{tune("ReportInterval", "500ms"), tune("CeilingLead", "3s")}
+	m, b := c.behind(proxy, append(args, "--lease", oneMinute)...), borrowed{t: t}
+	l := m.ready("--lend", lend.String())
+	b.from(l)
+	proxy.Down(t)
+	w := l.info()
+	limit := c.tree(s).entry(m.addr).Limit
+	m.passes(limit.Sub(m.now()) - 4*time.Second)
+	for n := 0; ; time.Sleep(tick) {
+		slice, a := b.asks(l, uuid.NewString())
+		if a.status == http.StatusServiceUnavailable && a.code() == "lease_over" {
+			require.Positive(t, n, "it lends to the end")
+			break
+		}
+		if a.status == http.StatusOK {
+			n++
+			require.LessOrEqual(t, slice.Until, limit)
+			b.slices = append(b.slices, slice)
+		}
+	}
+	require.Eventually(t, func() bool {
+		return c.onMachine(newMachine(t), "worker", "release", strconv.FormatInt(w.ID, 10), "--yes").Code == cli.ExitOK
+	}, eventually, tick, "once its limit has passed")
+	next := c.machine(append(args, "--lend", lend.String())...).ready()
+	require.Equal(t, w.ID, next.info().ID)
+	b.from(next)
+	require.False(t, l.Ended())
+	_, a := b.asks(l, uuid.NewString())
+	require.Equal(t, "lease_over", a.code())
+
+	proxy.Up(t)
+	l.awaitStatus("/readyz", http.StatusOK)
+	require.NotEqual(t, w.ID, l.info().ID)
+	b.from(l)
+	l.kill()
+	l = m.ready() // with --lend left out, while those slices last
+	list, err := ids(l.awaitStatus("/api/snowflake/get/a?n=3000", http.StatusOK).body)
+	require.NoError(t, err)
+	b.issued = append(b.issued, list...)
+	_, a = b.asks(l, uuid.NewString())
+	require.Equal(t, "mode_disabled", a.code())
+	b.requireDistinct(lend)
 }
 
 // The longest lend belongs to the cluster, as its longest lease does.
