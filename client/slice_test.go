@@ -25,7 +25,7 @@ func TestSliceByItsValue(t *testing.T) {
 		l := lent(lasts)
 		last := int64(-1)
 		for now := -time.Millisecond; now < lasts+10*time.Millisecond; now += time.Duration(r.Int64N(1 << r.Int64N(23))) {
-			read := now - time.Duration(r.Int64N(int64(3*time.Millisecond))*(r.Int64N(4)/3)) // by a call that stood still since
+			read := now - time.Duration(r.Int64N(int64(3*time.Millisecond))*(r.Int64N(4)/3)) // by a call that was paused since
 			id, wait := l.take(read)
 			if id < 0 {
 				if read >= 0 && read < lasts-4*time.Millisecond { // by then no ID of later is made
