@@ -20,7 +20,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dat
 # and what keeps three daemons and ZooKeeper under load for more than a quarter of a minute.
 # A test that is not named here is run by `make test`. Tests whose drivers take long to
 # compile (Chromium's, Redis') are in files with the build tag long.
-LONG_TESTS    := TestDashboard|TestDashboardOfTwoHundredDaemons|TestDashboardSaysWhatIsWrong|TestDashboardIsClosedToOtherPages|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestSoak|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
+LONG_TESTS    := TestDashboard|TestDashboardOfTwoHundredDaemons|TestDashboardSaysWhatIsWrong|TestDashboardIsClosedToOtherPages|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
 LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
 LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestMalformedRequests|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
 LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestEntryOfTheNextHolderIsSpoilt|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports|TestReleasedProcesses|TestSlicesOfAHolderThatIsCutOff
@@ -44,7 +44,6 @@ RACE_SKIP     ?= $(LONG_TESTS)
 FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h
 SOAK_RATE     ?= 50000
-SOAK_SEED     ?= 1
 CHAOS_DURATION ?= 10m
 CHAOS_SEED    ?= 0
 CHAOS_MIX     ?=
@@ -206,10 +205,9 @@ bench-scale: deps build ## 10, 100 and 1,000 daemons that start at once on one Z
 	TMPDIR=$(TEST_TMPDIR) bin/scale -leafd $(BINARY) $(ARGS)
 
 .PHONY: soak
-soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s, or half) with a MariaDB restart: latency, leaks, IDs; SOAK_SEED
+soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s), ZooKeeper and MariaDB restarted nine times: latency, leaks, IDs
 	go build -o bin/soak ./test/soak
-	go -C test/bench build -o ../../bin/bench/ ./barehttp
-	bin/soak -bare bin/bench/barehttp -duration $(SOAK_DURATION) -rate $(SOAK_RATE) -seed $(SOAK_SEED) $(ARGS)
+	TMPDIR=$(TEST_TMPDIR) bin/soak -leafd $(BINARY) -duration $(SOAK_DURATION) -rate $(SOAK_RATE) $(ARGS)
 
 .PHONY: chaos chaos-mutants chaos-build
 chaos: chaos-build ## inject faults into a cluster and check every ID, docs/evidence/PROOF.md; CHAOS_SEED (the time), CHAOS_DURATION (10m), CHAOS_MIX

@@ -67,9 +67,7 @@ type Config struct {
 	Ask func(ctx context.Context) error
 	// Take, unless nil, is called with the IDs of each answer, by one goroutine at a
 	// time. set is the index of the key with Mode Segment, 0 for all snowflake IDs.
-	Take func(set int, p Place, ids []int64)
-	// FirstClient is the number of the first client in the places of IDs.
-	FirstClient int
+	Take func(set int, ids []int64)
 	// Every is how often Progress is called while the load runs; 0: never.
 	Every    time.Duration
 	Progress func(Progress)

@@ -27,11 +27,11 @@ type Latency struct {
 	Max   time.Duration `json:"max"`
 }
 
-// NewHistogram returns one of latencies in nanoseconds, up to an hour, with three digits.
-func NewHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(128, int64(time.Hour), 3) }
+// newHistogram returns one of latencies in nanoseconds, up to an hour, with three digits.
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(128, int64(time.Hour), 3) }
 
-// LatencyOf sums up h, which NewHistogram made; of none it is zero.
-func LatencyOf(h *hdrhistogram.Histogram) Latency {
+// latencyOf sums up h, which newHistogram made; of none it is zero.
+func latencyOf(h *hdrhistogram.Histogram) Latency {
 	if h.TotalCount() == 0 {
 		return Latency{}
 	}
@@ -54,18 +54,6 @@ type Counts struct {
 // plus returns c and sign times o.
 func (c Counts) plus(o Counts, sign int64) Counts {
 	return Counts{c.Sent + sign*o.Sent, c.Answered + sign*o.Answered, c.Failed + sign*o.Failed, c.IDs + sign*o.IDs}
-}
-
-// Place is where an ID came from: the answer to a client's request.
-type Place struct {
-	Client  int           // its number
-	Request int64         // number of the request among those of its client
-	At      time.Duration // when the answer came, since the start
-}
-
-// String returns p for people.
-func (p Place) String() string {
-	return fmt.Sprintf("client %d, request %d, at %.6f s", p.Client, p.Request, p.At.Seconds())
 }
 
 // Failure is one way in which requests failed.
@@ -111,9 +99,6 @@ type Result struct {
 
 	// Unique has a verdict for each set of IDs that must differ, with Config.Check.
 	Unique []UniqueSet `json:"unique,omitempty"`
-
-	// Latencies are those that Latency is of, for sums over several runs.
-	Latencies *hdrhistogram.Histogram `json:"-"`
 }
 
 // TargetCounts are the counts of one daemon.
@@ -163,7 +148,7 @@ type recorder struct {
 }
 
 func newRecorder(cfg Config) *recorder {
-	r := &recorder{interval: NewHistogram(), all: NewHistogram(), failures: map[string]*Failure{}, targets: make([]Counts, max(1, len(cfg.URLs)))}
+	r := &recorder{interval: newHistogram(), all: newHistogram(), failures: map[string]*Failure{}, targets: make([]Counts, max(1, len(cfg.URLs)))}
 	if cfg.Check {
 		sets := cfg.set(len(cfg.Keys)-1) + 1
 		for range sets {
@@ -174,12 +159,12 @@ func newRecorder(cfg Config) *recorder {
 }
 
 // takeLocked notes the IDs of an answer; r.mu is held.
-func (r *recorder) takeLocked(cfg Config, key int, p Place, ids []int64) {
+func (r *recorder) takeLocked(cfg Config, key int, ids []int64) {
 	if len(ids) > 0 && r.seen != nil {
 		r.seen[cfg.set(key)].add(ids)
 	}
 	if len(ids) > 0 && cfg.Take != nil {
-		cfg.Take(cfg.set(key), p, ids)
+		cfg.Take(cfg.set(key), ids)
 	}
 }
 
@@ -219,7 +204,7 @@ func (r *recorder) look() (counts Counts, latency Latency) {
 	for _, c := range r.targets {
 		counts = counts.plus(c, 1)
 	}
-	latency = LatencyOf(r.interval)
+	latency = latencyOf(r.interval)
 	r.all.Merge(r.interval)
 	r.interval.Reset()
 	return counts, latency
@@ -254,8 +239,8 @@ func (r *run) result() *Result {
 	rec, window := r.rec, r.window()
 	counts, _ := rec.look()
 	res := &Result{
-		Window: window, Elapsed: max(rec.last, window), Counts: counts, Latency: LatencyOf(rec.all), Failures: []Failure{},
-		NotGrowing: rec.fell, Wrong: rec.wrong, Latencies: rec.all,
+		Window: window, Elapsed: max(rec.last, window), Counts: counts, Latency: latencyOf(rec.all), Failures: []Failure{},
+		NotGrowing: rec.fell, Wrong: rec.wrong,
 	}
 	for i, t := range r.targets {
 		res.Targets = append(res.Targets, TargetCounts{URL: t.name, Counts: rec.targets[i]})

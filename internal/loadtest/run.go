@@ -185,11 +185,10 @@ func (c *client) ask(ctx context.Context, turn time.Duration) {
 		before = c.last
 	}
 	c.asked++
-	place := Place{Client: cfg.FirstClient + c.number, Request: c.asked, At: done}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.takeLocked(cfg, key, place, a.IDs)
+	r.takeLocked(cfg, key, a.IDs)
 	counts := &r.targets[c.target]
 	asked, came := int64(cfg.Batch), int64(len(a.IDs))
 	counts.Sent++

@@ -38,10 +38,7 @@ var (
 	realLeaf = os.Getenv("LEAFDTEST_LEAF")
 )
 
-const (
-	patience    = 2 * time.Minute
-	clientOfIDs = 1 << 20 // in the journal: none of a load's
-)
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	os.Exit(zookeepertest.StopAfter(mariadbtest.StopAfter(proctest.RemoveLeafdAfter(m))).Run())
@@ -57,12 +54,11 @@ type site struct {
 	dsn     string // of the table, for leafd
 	jdbc    string // of the same, for Java
 
-	journals map[loadtest.Mode]*unique.Journal // all IDs of each kind
-	rate     float64                           // of each load's requests, a second
+	sets map[loadtest.Mode]*unique.Set // all IDs of each kind
+	rate float64                       // of each load's requests, a second
 
 	mu      sync.Mutex
 	loads   []*load        // mu protects
-	lane    *unique.Lane   // mu protects; of the snowflake journal, for the IDs that id asks for
 	retired map[int64]bool // mu protects; worker IDs of Java Leafs that the operator released
 }
 
@@ -86,18 +82,6 @@ func (s *site) forever() string { return "/snowflake/" + s.name + "/forever" }
 // settings are what docs/MIGRATION.md has exported, as flags.
 func (s *site) settings() []string {
 	return []string{"--zk", s.servers, "--zk-root", "/leafd-" + s.name, "--zk-forever-path", s.forever(), "--zk-session-timeout", leafdSession.String()}
-}
-
-// journal makes the journal of the IDs of a kind.
-func (s *site) journal(mode loadtest.Mode) {
-	s.t.Helper()
-	journal, err := unique.New(unique.Options{Memory: unique.MinMemory})
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { require.NoError(s.t, journal.Close()) })
-	s.journals[mode] = journal
-	if mode == loadtest.Snowflake {
-		s.lane = journal.Lane()
-	}
 }
 
 // run runs a command of leafd, and returns what it printed.
@@ -281,13 +265,8 @@ func (h *host) id() (int64, error) {
 		return 0, fmt.Errorf("%s: %s", res.Status, body)
 	}
 	id, err := strconv.ParseInt(string(body), 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.lane != nil {
-		err = h.lane.Add(unique.Place{Client: clientOfIDs}, []int64{id})
+	if set := h.sets[loadtest.Snowflake]; err == nil && set != nil {
+		set.Take(0, []int64{id})
 	}
 	return id, err
 }
@@ -313,19 +292,18 @@ type load struct {
 
 // load begins a load of each kind on the host, which runs.
 func (h *host) load() {
-	for mode, journal := range h.journals {
+	for mode, set := range h.sets {
 		l := &load{host: h, mode: mode, ended: make(chan struct{})}
 		var ctx context.Context
 		ctx, l.cancel = context.WithCancel(h.t.Context())
 		h.mu.Lock()
-		first := 4 * len(h.loads)
 		h.loads = append(h.loads, l)
 		h.mu.Unlock()
 		go func() {
 			defer close(l.ended)
 			l.result, l.err = loadtest.Run(ctx, loadtest.Config{
-				URLs: []string{"http://" + h.http}, Mode: mode, Keys: []string{"order"}, Batch: 1, Clients: 4, FirstClient: first,
-				Rate: h.rate, Duration: time.Hour, Timeout: 5 * time.Second, Take: unique.Taker(func(error) {}, journal), // its check says why
+				URLs: []string{"http://" + h.http}, Mode: mode, Keys: []string{"order"}, Batch: 1, Clients: 4,
+				Rate: h.rate, Duration: time.Hour, Timeout: 5 * time.Second, Take: set.Take,
 			})
 		}()
 	}
@@ -344,7 +322,7 @@ func (l *load) end() loadtest.Counts {
 // of a Java Leaf's is written but by itself.
 func TestMigration(t *testing.T) {
 	s := sharedSite(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 1000)")
-	s.journals, s.rate = map[loadtest.Mode]*unique.Journal{}, 500
+	s.rate = 500
 	var hosts []*host // Java Leafs, then leafds
 	for range 5 {
 		hosts = append(hosts, s.host())
@@ -354,9 +332,7 @@ func TestMigration(t *testing.T) {
 		h.java()
 	}
 	java[0].client()
-	for _, mode := range []loadtest.Mode{loadtest.Snowflake, loadtest.Segment} {
-		s.journal(mode)
-	}
+	s.sets = map[loadtest.Mode]*unique.Set{loadtest.Snowflake: {}, loadtest.Segment: {}}
 	for _, h := range java {
 		h.load()
 	}
@@ -416,10 +392,9 @@ func (s *site) noneTwice(least int64) {
 		require.GreaterOrEqual(s.t, counts.IDs, least, l.http)
 		s.t.Logf("%s of %s: %d IDs, %d requests failed while it did not run", l.mode, l.http, counts.IDs, counts.Failed)
 	}
-	for mode, journal := range s.journals {
-		report, err := journal.Check(s.t.Context(), nil)
-		require.NoError(s.t, err)
-		require.Zero(s.t, report.Repeated, "%+v", report.First)
-		s.t.Logf("%s: %d IDs, none twice", mode, report.IDs)
+	for mode, set := range s.sets {
+		ids, repeated := set.Came()
+		require.Empty(s.t, repeated)
+		s.t.Logf("%s: %d IDs, none twice", mode, ids)
 	}
 }
