@@ -97,7 +97,7 @@ deps-race:
 	@scripts/deps.sh test race
 
 .PHONY: deps-bench
-deps-bench: ## install what the benchmarks need and the machine lacks (wrk, redis-server)
+deps-bench: ## install what the benchmarks need and the machine lacks (redis-server)
 	@scripts/deps.sh bench
 
 .PHONY: deps-spec
@@ -174,20 +174,18 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each; FUZZ=Accept for those with that
 	scripts/fuzz.sh $(FUZZTIME) $(FUZZ)
 
 .PHONY: bench bench-report bench-http bench-redis bench-cost bench-gen bench-start
-bench: ## all benchmarks as ratios beside their targets, 12 minutes; BENCH_SECONDS (3), BENCH_ROUNDS (5)
+bench: bench-gen ## all benchmarks, as ratios beside their targets, 10 minutes; BENCH_SECONDS (3), BENCH_ROUNDS (5)
 bench-report: ## the same, and docs/evidence/benchmarks.txt, its tables
+	$(MAKE) -s bench | tee bin/benchmarks.txt && mv bin/benchmarks.txt docs/evidence/benchmarks.txt
 bench-http: ## one ID, pipelined and in batches over HTTP, against a bare fasthttp server
 bench-redis: ## segment and snowflake IDs against INCR of redis-server, by CPU time per ID
-bench-cost: ## cost against clients, tags and batch size
-bench-gen: ## the generators against other libraries and an atomic add
+bench-cost: ## cost against clients
+bench-gen: ## the generators against another library and an atomic add
+	go -C test/bench test -run '^$$' -bench . -cpu 2 -benchtime $(BENCH_SECONDS)00ms -count $(BENCH_ROUNDS) ./gen | grep ^Benchmark
 bench-start: ## time to the first ID, memory, 100,000 tags
-bench bench-report bench-http bench-redis bench-cost bench-start: deps-bench
-bench-report: BENCH_FLAGS += -doc docs/evidence/benchmarks.txt
-bench bench-report bench-http bench-redis bench-cost bench-gen bench-start: build
+bench bench-http bench-redis bench-cost bench-start: deps-bench build
 	go -C test/bench build -trimpath -o ../../bin/bench/ ./barehttp ./cmd/leafbench ./cmd/rawload
-	go -C test/bench test -c -o ../../bin/bench/gen.test ./gen
-	bin/bench/leafbench -leafd bin/leafd -bare bin/bench/barehttp -gen bin/bench/gen.test -raw bin/bench/rawload \
-	  -benchstat bin/bench/$@.txt -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(BENCH_FLAGS) $(patsubst bench-%,%,$(filter-out bench-report,$(filter bench-%,$@)))
+	bin/bench/leafbench -leafd $(BINARY) -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) $(patsubst bench-%,%,$(filter bench-%,$@))
 
 .PHONY: bench-fair
 bench-fair: build ## what clients see beside crowds that take what they can: served, p50, p99; docs/evidence/figures.txt; ARGS="-only TLS" for some
@@ -219,7 +217,7 @@ chaos-build: deps-long
 	go build -o bin/chaos ./test/chaos/cmd/chaos
 
 .PHONY: pgo
-pgo: deps-bench ## make the profile again that build compiles with, after a change of the request path
+pgo: ## make the profile again that build compiles with, after a change of the request path
 	go -C test/bench build -trimpath -o ../../bin/bench/ ./cmd/pgo ./cmd/rawload
 	taskset -c 0 bin/bench/pgo -o cmd/leafd/default.pgo
 

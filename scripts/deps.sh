@@ -12,7 +12,7 @@
 #   race   a C compiler, which Go's race detector links with
 #   spec   spin, which checks the model of spec, and the C compiler that it needs
 #   prove  Python with venv, into which spec/prove.sh fetches z3
-#   bench  wrk, which makes the load; redis-server, to compare with
+#   bench  redis-server, to compare with
 #   clients  Python, Node and openssl, for the tests of their clients
 #   java   Maven and a JDK, which build the Java client; MariaDB, for its tests
 #
@@ -80,7 +80,6 @@ for group; do
       ;;
     prove) if ! python3 -c 'import ensurepip' 2>/dev/null; then missing+=(python3); packages+=(python3-venv); fi ;;
     bench)
-      need wrk wrk
       need util-linux taskset
       need redis-server redis-server
       ;;
@@ -107,10 +106,10 @@ if ! command -v apt-get >/dev/null; then
   cat >&2 <<TXT
 missing: ${missing[*]}
 Install and try again:
-  Fedora, RHEL    dnf install mariadb-server java-latest-openjdk-headless golang-github-prometheus chromium gcc wrk redis libfaketime
-  Alpine          apk add mariadb mariadb-common openjdk17-jre-headless prometheus chromium gcc musl-dev wrk redis libfaketime
-  Arch            pacman -S mariadb jre-openjdk-headless prometheus chromium gcc wrk redis libfaketime
-  macOS           brew install mariadb openjdk prometheus chromium wrk redis
+  Fedora, RHEL    dnf install mariadb-server java-latest-openjdk-headless golang-github-prometheus chromium gcc redis libfaketime
+  Alpine          apk add mariadb mariadb-common openjdk17-jre-headless prometheus chromium gcc musl-dev redis libfaketime
+  Arch            pacman -S mariadb jre-openjdk-headless prometheus chromium gcc redis libfaketime
+  macOS           brew install mariadb openjdk prometheus chromium redis
   ZooKeeper       unpack a release of 3.8 or later from zookeeper.apache.org, and set
                   ZOOKEEPER_LIB to its directory lib
   spin            a package of that name, or github.com/nimble-code/Spin

@@ -9,12 +9,8 @@ replace (
 
 require (
 	github.com/bwmarrin/snowflake v0.3.0
-	github.com/google/uuid v1.6.0
 	github.com/leafd/leafd v0.0.0-00010101000000-000000000000
 	github.com/leafd/leafd/client v0.0.0-00010101000000-000000000000
-	github.com/oklog/ulid/v2 v2.1.2
-	github.com/rs/xid v1.6.0
-	github.com/sony/sonyflake v1.2.0
 	github.com/stretchr/testify v1.12.1
 	github.com/valyala/fasthttp v1.74.0
 	go.uber.org/goleak v1.3.0
@@ -29,6 +25,7 @@ require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/fasthttp/router v1.5.4 // indirect
 	github.com/go-sql-driver/mysql v1.10.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect

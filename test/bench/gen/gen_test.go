@@ -1,20 +1,17 @@
-// Package gen compares leafd's generators with those of other libraries and
-// with the least that any counter costs, an atomic add. Every benchmark reports
+// Package gen compares leafd's generators with that of another library and with the
+// least that any counter costs, an atomic add. Every benchmark reports
 // ns/op as nanoseconds an ID, and how many CPUs the process kept busy.
 //
 // What the benchmarks of one table do alike, so that the comparison is fair:
 //
 //   - "Alone" is one goroutine, "Two" and "Sixteen" are that many at once.
-//   - "Free" never uses a generator's sequence up. Where the number of sequence
-//     bits can be chosen (leafd, bwmarrin) both get 20, a million IDs a
-//     millisecond; their default of 12 bits lasts for a sixth of a millisecond
-//     at this speed, and what is measured then is the wait. xid, ulid and uuid
-//     have no such limit. sonyflake v1 has a fixed 256 IDs in 10 ms: see there.
+//   - "Free" never uses a generator's sequence up: both get 20 bits of it, a million IDs a
+//     millisecond; the default of 12 bits lasts for a sixth of a millisecond at this speed, and
+//     what is measured then is the wait.
 //   - "UsedUp" is the layout with 12 bits of sequence and one goroutine that
 //     asks for all it can get: 244.1 ns an ID is the limit, and the CPUs busy
 //     tell which ones sleep and which spin.
-//   - Nothing is done with an ID but to keep the compiler from dropping it. No
-//     text form is made, though xid and ulid exist for theirs.
+//   - Nothing is done with an ID but to keep the compiler from dropping it.
 package gen
 
 import (
@@ -48,7 +45,7 @@ func alone(b *testing.B, next func() int64) {
 }
 
 // together times next in n goroutines at once; n is a multiple of GOMAXPROCS,
-// which leafbench sets to 2.
+// which make bench-gen sets to 2.
 func together(b *testing.B, n int, next func() int64) {
 	b.Helper()
 	b.SetParallelism(max(1, n/runtime.GOMAXPROCS(0)))

@@ -8,10 +8,6 @@ import (
 	"time"
 
 	bwmarrin "github.com/bwmarrin/snowflake"
-	"github.com/google/uuid"
-	"github.com/oklog/ulid/v2"
-	"github.com/rs/xid"
-	"github.com/sony/sonyflake"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
@@ -64,11 +60,6 @@ func BenchmarkFree(b *testing.B) {
 	eachWay(b, "atomic", func() int64 { return counter.Add(1) })
 	eachWay(b, "leafd", leafdNext(b, wide()))
 	eachWay(b, "bwmarrin", bwmarrinNext(b, 2, 20))
-	eachWay(b, "xid", func() int64 { id := xid.New(); return int64(id[11]) })
-	// Make is the library's own entry for many goroutines: monotonic
-	// entropy under a lock.
-	eachWay(b, "ulid", func() int64 { id := ulid.Make(); return int64(id[15]) })
-	eachWay(b, "uuid7", func() int64 { id := uuid.Must(uuid.NewV7()); return int64(id[15]) })
 }
 
 func BenchmarkUsedUp(b *testing.B) {
@@ -92,30 +83,4 @@ func BenchmarkBatch(b *testing.B) {
 			reportCPUs(b, cpu, start)
 		})
 	}
-}
-
-// BenchmarkSonyflake times bursts. Version 1 has 256 IDs in 10 ms, however many are
-// wanted: a plain loop measures 39 microseconds of sleep for each. So this one
-// sleeps outside the clock until a fresh 10 ms has begun, and times 200 IDs.
-func BenchmarkSonyflake(b *testing.B) {
-	const (
-		unit  = 10 * time.Millisecond
-		burst = 200
-	)
-	sf, err := sonyflake.New(sonyflake.Settings{MachineID: func() (uint16, error) { return 1, nil }})
-	require.NoError(b, err)
-	var timed time.Duration
-	for range b.N {
-		time.Sleep(time.Until(time.Now().Truncate(unit).Add(unit)))
-		start := time.Now()
-		for range burst {
-			id, err := sf.NextID()
-			if err != nil {
-				b.Fatal(err)
-			}
-			sink = int64(id)
-		}
-		timed += time.Since(start)
-	}
-	b.ReportMetric(float64(timed)/float64(b.N)/burst, "ns/op")
 }

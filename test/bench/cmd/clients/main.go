@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/leafd/leafd/test/bench/internal/figures"
-	"github.com/leafd/leafd/test/bench/internal/proc"
 	"github.com/leafd/leafd/test/proctest"
 )
 
@@ -258,11 +257,11 @@ func (r *row) measure(dir, way string, calls int, d *proctest.Daemon) (err error
 	if _, err := p.calls(calls/2, 0); err != nil {
 		return err
 	}
-	client, err := proc.CPU(p.cmd.Process.Pid)
+	client, err := figures.CPU(p.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
-	daemon, err := proc.CPU(d.Pid())
+	daemon, err := figures.CPU(d.Pid())
 	if err != nil {
 		return err
 	}
@@ -271,11 +270,11 @@ func (r *row) measure(dir, way string, calls int, d *proctest.Daemon) (err error
 		return errors.Join(err, fmt.Errorf("%d calls failed", failed))
 	}
 	took := time.Since(began)
-	clientEnd, err := proc.CPU(p.cmd.Process.Pid)
+	clientEnd, err := figures.CPU(p.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
-	daemonEnd, err := proc.CPU(d.Pid())
+	daemonEnd, err := figures.CPU(d.Pid())
 	if err != nil {
 		return err
 	}

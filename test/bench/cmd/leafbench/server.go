@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leafd/leafd/test/proctest"
@@ -37,19 +35,14 @@ type server struct {
 	started time.Time // just before the process was made
 }
 
-// bareServer starts the yardstick.
-func (o options) bareServer() (*server, error) {
-	return o.start(o.serverCPU, o.bare, func(address string) []string { return []string{"-addr", address} })
-}
-
-// leafdServer starts leafd on embedded defaults with its data in dir, and these flags.
-func (o options) leafdServer(cpu int, dir string, flags ...string) (*server, error) {
+// leafdServer starts leafd on embedded defaults with its data in dir.
+func (o options) leafdServer(cpu int, dir string) (*server, error) {
 	redis, err := proctest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
 	s, err := o.start(cpu, o.leafd, func(address string) []string {
-		return append([]string{"serve", "--listen", address, "--listen-redis", redis, "--data-dir", dir, "--log-level", "warn"}, flags...)
+		return []string{"serve", "--listen", address, "--listen-redis", redis, "--data-dir", dir, "--log-level", "warn"}
 	})
 	if err == nil {
 		s.redis = redis
@@ -84,32 +77,27 @@ func (s *server) answers(ctx context.Context, path string) (time.Duration, error
 	defer cancel()
 	var took time.Duration
 	err := s.Await(ctx, pollEvery, func(ctx context.Context) error {
-		_, err := s.get(ctx, path)
+		err := s.get(ctx, path)
 		took = time.Since(s.started)
 		return err
 	})
 	return took, err
 }
 
-// get returns the body of a 200.
-func (s *server) get(ctx context.Context, path string) (string, error) {
+// get wants a 200.
+func (s *server) get(ctx context.Context, path string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
-		return "", err
+		return err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return "", err
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+		return errors.Join(err, errors.New(resp.Status))
 	}
-	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
-	}
-	return string(body), nil
+	return nil
 }
 
 // client opens a connection for each question: none outlives a server.

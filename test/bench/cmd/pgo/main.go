@@ -1,5 +1,5 @@
 // Command pgo makes the profile that `make build` compiles leafd with: the
-// daemon's request path, in this process, under wrk and rawload, one ID at a
+// daemon's request path, in this process, under rawload, one ID at a
 // time, pipelined and in batches. It prints nothing but errors.
 package main
 
@@ -28,7 +28,6 @@ import (
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
-	"github.com/leafd/leafd/test/bench/internal/wrk"
 )
 
 func main() {
@@ -55,10 +54,6 @@ func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	client, err := wrk.New(dir, 1)
-	if err != nil {
-		return err
-	}
 	srv, http, redis, stop, err := serve(ctx, dir)
 	if err != nil {
 		return err
@@ -70,7 +65,7 @@ func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
 		return err
 	}
 	for _, load := range []struct {
-		path  string
+		ask   string
 		depth int
 	}{
 		{"/api/snowflake/get/order", 1},
@@ -82,15 +77,14 @@ func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
 		{"INCR leaf-segment-test", 16},
 		{"LEAF.SNOWFLAKE order", 16},
 	} {
-		if strings.HasPrefix(load.path, "/") {
-			_, err = client.Run(ctx, "http://"+http+load.path, each, load.depth)
-		} else {
-			err = exec.CommandContext(ctx, raw, "-addr", redis, "-command", load.path,
-				"-depth", strconv.Itoa(load.depth), "-for", each.String()).Run()
+		address := redis
+		if strings.HasPrefix(load.ask, "/") {
+			address = http
 		}
-		if err != nil {
+		rawload := exec.CommandContext(ctx, "taskset", "-c", "1", raw, "-addr", address, "-ask", load.ask, "-depth", strconv.Itoa(load.depth), "-for", each.String())
+		if err := rawload.Run(); err != nil {
 			pprof.StopCPUProfile()
-			return fmt.Errorf("%s: %w", load.path, err)
+			return fmt.Errorf("%s: %w", load.ask, err)
 		}
 	}
 	pprof.StopCPUProfile()

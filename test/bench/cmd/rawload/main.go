@@ -1,37 +1,45 @@
-// Command rawload loads a server of Redis' protocol and prints its figures as a line of
-// JSON, as leafbench reads them from wrk. It is a program of its own so that it can have
-// a CPU of its own.
+// Command rawload loads a server of HTTP or of Redis' protocol from one CPU: the same bytes again
+// and again over each of some connections, a pipeline of them at a time. Of the answers nothing is
+// looked at but where they end, and that they are no errors. It prints its figures as JSON.
+//
+// A client with a goroutine for each connection, as redis-benchmark, needs more CPU for an ID than
+// leafd does: leafd waits for it then, and needs half as much CPU again for each request.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"time"
-
-	"github.com/leafd/leafd/test/bench/internal/raw"
 )
 
 func main() {
-	cfg := raw.Config{}
-	command := flag.String("command", "", "the command to send")
-	flag.StringVar(&cfg.Addr, "addr", "", "`address` of the server")
-	flag.IntVar(&cfg.Depth, "depth", 1, "requests in one write")
-	flag.IntVar(&cfg.Conns, "conns", 64, "connections")
-	flag.DurationVar(&cfg.For, "for", time.Second, "length of the load")
+	var cfg config
+	ask := flag.String("ask", "", "a `path` of HTTP, or a command of Redis")
+	flag.StringVar(&cfg.addr, "addr", "", "`address` of the server")
+	flag.IntVar(&cfg.depth, "depth", 1, "requests in one write")
+	flag.IntVar(&cfg.conns, "conns", 64, "connections")
+	flag.DurationVar(&cfg.during, "for", time.Second, "length of the load")
 	flag.Parse()
-	// As clients send it: an array of strings.
-	words := strings.Fields(*command)
-	cfg.Request = fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, word := range words {
-		cfg.Request = fmt.Appendf(cfg.Request, "$%d\r\n%s\r\n", len(word), word)
+	if strings.HasPrefix(*ask, "/") {
+		cfg.request = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", *ask, cfg.addr)
+	} else {
+		// As clients send it: an array of strings.
+		words := strings.Fields(*ask)
+		cfg.request = fmt.Appendf(nil, "*%d\r\n", len(words))
+		for _, word := range words {
+			cfg.request = fmt.Appendf(cfg.request, "$%d\r\n%s\r\n", len(word), word)
+		}
 	}
-	r, err := raw.Load(context.Background(), cfg)
+	r, err := load(context.Background(), cfg)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(r)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Printf("leafbench {\"requests\":%d,\"micros\":%d,\"p50\":%d,\"p99\":%d}\n", r.Requests, r.Elapsed.Microseconds(), r.P50.Microseconds(), r.P99.Microseconds())
 }

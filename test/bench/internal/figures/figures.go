@@ -1,14 +1,16 @@
-// Package figures has what the sections of the benchmark report share: medians,
-// ratios with their targets, and a table to print them in.
+// Package figures has what the programs that measure share: medians, ratios with their targets,
+// tables, and what a process costs.
 package figures
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Median returns the middle of values, the mean of the two middle ones where
@@ -70,46 +72,46 @@ func (t Target) Beside(format string, value float64) string {
 	return fmt.Sprintf("%s (%s %s: %s)", figure, sign, strings.TrimSpace(fmt.Sprintf(format, t.bound)), verdict)
 }
 
-// Table prints rows under a heading, in aligned columns.
-func Table(w io.Writer, heading string, rows [][]string) error {
-	if _, err := fmt.Fprintf(w, "\n%s\n", heading); err != nil {
-		return err
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	for _, row := range rows {
-		if _, err := fmt.Fprintln(table, "  "+strings.Join(row, "\t")); err != nil {
-			return err
-		}
-	}
-	return table.Flush()
+// Load is what a load showed.
+type Load struct {
+	Requests float64
+	Elapsed  time.Duration
+	P50, P99 time.Duration // of a pipeline
 }
 
-// Markdown writes rows as a table of Markdown; the first is its heading where it
-// begins with an empty cell.
-func Markdown(b *bytes.Buffer, heading string, rows [][]string) {
-	fmt.Fprintf(b, "\n### %s\n\n", heading)
-	width := 0
-	for _, row := range rows {
-		width = max(width, len(row))
-	}
-	line := func(row []string) {
-		for i := range width {
-			cell := ""
-			if i < len(row) {
-				cell = strings.ReplaceAll(row[i], "|", "\\|")
-			}
-			fmt.Fprintf(b, "| %s ", cell)
+// Table prints rows under a heading, as Markdown has them; the first row names the columns.
+func Table(w io.Writer, heading string, rows ...[]string) error {
+	text := fmt.Sprintf("\n### %s\n\n", heading)
+	for i, row := range rows {
+		text += "| " + strings.Join(row, " | ") + " |\n"
+		if i == 0 {
+			text += strings.Repeat("| --- ", len(row)) + "|\n"
 		}
-		b.WriteString("|\n")
 	}
-	if len(rows) > 0 && len(rows[0]) > 0 && rows[0][0] == "" {
-		line(rows[0])
-		rows = rows[1:]
-	} else {
-		line(nil)
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// CPU is the time that all threads of a process have run for so far, those that have ended
+// too, by the process's clock of CPU time (clock_getcpuclockid).
+func CPU(pid int) (time.Duration, error) {
+	var at unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &at); err != nil { //nolint:gosec // pids have 22 bits
+		return 0, fmt.Errorf("CPU time of process %d: %w: has it ended?", pid, err)
 	}
-	b.WriteString(strings.Repeat("| --- ", width) + "|\n")
-	for _, row := range rows {
-		line(row)
+	return time.Duration(at.Nano()), nil
+}
+
+// RSS is the memory of a process that is resident, in bytes. It works on Linux only.
+func RSS(pid int) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
 	}
+	_, after, _ := strings.Cut(string(status), "VmRSS:")
+	var kilobytes float64
+	if _, err := fmt.Sscan(after, &kilobytes); err != nil {
+		return 0, fmt.Errorf("no VmRSS in the status of process %d: %w", pid, err)
+	}
+	return kilobytes * 1024, nil
 }

@@ -1,9 +1,10 @@
 package figures_test
 
 import (
-	"bytes"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,15 +59,19 @@ func TestTarget(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, figures.Table(&out, "Speed", [][]string{{"what", "ns"}, {"a longer name", "7"}}))
-	require.Equal(t, "\nSpeed\n  what            ns\n  a longer name   7\n", out.String())
+	require.NoError(t, figures.Table(&out, "Speed", []string{"", "ns"}, []string{"it", "7"}))
+	require.Equal(t, "\n### Speed\n\n|  | ns |\n| --- | --- |\n| it | 7 |\n", out.String())
 }
 
-func TestMarkdown(t *testing.T) {
-	var b bytes.Buffer
-	figures.Markdown(&b, "Speed", [][]string{{"", "ns"}, {"a|b", "7"}, {"short"}})
-	require.Equal(t, "\n### Speed\n\n|  | ns |\n| --- | --- |\n| a\\|b | 7 |\n| short |  |\n", b.String())
-	b.Reset()
-	figures.Markdown(&b, "Start", [][]string{{"first", "7 ms"}})
-	require.Equal(t, "\n### Start\n\n|  |  |\n| --- | --- |\n| first | 7 ms |\n", b.String())
+// TestProcess: this one is busy, and has some memory.
+func TestProcess(t *testing.T) {
+	require.Eventually(t, func() bool {
+		cpu, err := figures.CPU(os.Getpid())
+		return err == nil && cpu > 10*time.Millisecond
+	}, time.Minute, time.Microsecond)
+	rss, err := figures.RSS(os.Getpid())
+	require.NoError(t, err)
+	require.Greater(t, rss, 1e6)
+	_, err = figures.CPU(1 << 22)
+	require.ErrorContains(t, err, "has it ended?")
 }

@@ -1,12 +1,4 @@
-// Package raw loads a server of Redis' protocol: the same bytes again and again over
-// each of some connections, a pipeline of them at a time, and the answers counted.
-// Nothing of an answer is looked at but where it ends and that it is no error.
-//
-// It is for what wrk is for HTTP: to keep a server busy from one other CPU. redis-benchmark
-// doesn't: it needs twice the CPU of leafd for an ID, so that leafd waits for it, and a server
-// that waits between two requests needs half as much CPU again for each. The figures stand in
-// docs/evidence/BENCHMARKS.md.
-package raw
+package main
 
 import (
 	"bytes"
@@ -22,82 +14,75 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leafd/leafd/test/bench/internal/figures"
 )
 
-// ErrAnswer is returned when a server answers with an error, or with what isn't its
+// errAnswer is returned when a server answers with an error, or with what isn't its
 // protocol's.
-var ErrAnswer = errors.New("raw: not the answer asked for")
+var errAnswer = errors.New("not the answer asked for")
 
-// Config is a load.
-type Config struct {
-	Addr    string
-	Request []byte // of one ID
-	Depth   int    // requests in one write
-	Conns   int
-	For     time.Duration
+// config is a load.
+type config struct {
+	addr    string
+	request []byte // of one ID
+	depth   int    // requests in one write
+	conns   int
+	during  time.Duration
 }
 
-// Result is what was answered.
-type Result struct {
-	Requests int64
-	Elapsed  time.Duration
-	P50, P99 time.Duration // of a pipeline
-}
-
-// Load puts the load on. Any connection that fails ends it.
-func Load(ctx context.Context, cfg Config) (Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, cfg.For+time.Minute)
+// load puts the load on. Any connection that fails ends it.
+func load(ctx context.Context, cfg config) (r figures.Load, err error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.during+time.Minute)
 	defer cancel()
 	l, err := open(cfg)
 	defer l.close()
 	if err != nil {
-		return Result{}, err
+		return r, err
 	}
 	start := time.Now()
 	for i := range l.conns {
 		if err := l.send(&l.conns[i], 0); err != nil {
-			return Result{}, err
+			return r, err
 		}
 	}
-	events := make([]unix.EpollEvent, cfg.Conns)
-	for loaded := cfg.Conns; loaded > 0; {
+	events := make([]unix.EpollEvent, cfg.conns)
+	for loaded := cfg.conns; loaded > 0; {
 		if ctx.Err() != nil {
-			return Result{}, ctx.Err()
+			return r, ctx.Err()
 		}
 		n, err := unix.EpollWait(l.poll, events, int(time.Second.Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return Result{}, os.NewSyscallError("epoll_wait", err)
+			return r, os.NewSyscallError("epoll_wait", err)
 		}
 		for _, e := range events[:max(n, 0)] {
 			c := &l.conns[e.Fd]
 			whole, err := l.receive(c)
 			if err != nil {
-				return Result{}, err
+				return r, err
 			}
 			if !whole {
 				continue
 			}
 			now := time.Since(start)
 			l.took = append(l.took, now-c.sent)
-			if now >= cfg.For {
+			if now >= cfg.during {
 				loaded--
 			} else if err := l.send(c, now); err != nil {
-				return Result{}, err
+				return r, err
 			}
 		}
 	}
-	r := Result{Requests: int64(len(l.took)) * int64(cfg.Depth), Elapsed: time.Since(start)}
 	slices.Sort(l.took)
-	if len(l.took) > 0 {
-		r.P50, r.P99 = l.took[len(l.took)/2], l.took[len(l.took)*99/100]
-	}
-	return r, nil
+	return figures.Load{
+		Requests: float64(len(l.took) * cfg.depth), Elapsed: time.Since(start), P50: l.took[len(l.took)/2], P99: l.took[len(l.took)*99/100],
+	}, nil
 }
 
 // loader is a load under way: one loop over all connections, with no more between it and the
 // kernel than it needs, since what is to be measured is the server.
 type loader struct {
-	cfg      Config
+	cfg      config
 	pipeline []byte
 	poll     int // of epoll
 	conns    []conn
@@ -112,16 +97,16 @@ type conn struct {
 }
 
 // open connects. The loader is to be closed, with an error too.
-func open(cfg Config) (*loader, error) {
-	l := &loader{cfg: cfg, pipeline: bytes.Repeat(cfg.Request, cfg.Depth), poll: -1}
-	addr, err := netip.ParseAddrPort(cfg.Addr)
+func open(cfg config) (*loader, error) {
+	l := &loader{cfg: cfg, pipeline: bytes.Repeat(cfg.request, cfg.depth), poll: -1}
+	addr, err := netip.ParseAddrPort(cfg.addr)
 	if err != nil {
-		return l, fmt.Errorf("raw: %w", err)
+		return l, fmt.Errorf("%w", err)
 	}
 	if l.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return l, os.NewSyscallError("epoll_create1", err)
 	}
-	for i := range cfg.Conns {
+	for i := range cfg.conns {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return l, os.NewSyscallError("socket", err)
@@ -133,7 +118,7 @@ func open(cfg Config) (*loader, error) {
 			unix.SetNonblock(fd, true),
 			unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}),
 		); err != nil {
-			return l, fmt.Errorf("raw: connection %d to %s: %w", i, addr, err)
+			return l, fmt.Errorf("connection %d to %s: %w", i, addr, err)
 		}
 	}
 	return l, nil
@@ -155,13 +140,13 @@ func (l *loader) send(c *conn, now time.Duration) error {
 		return os.NewSyscallError("sendto", err)
 	}
 	if n < len(l.pipeline) {
-		return fmt.Errorf("raw: %d of %d bytes were taken", n, len(l.pipeline))
+		return fmt.Errorf("%d of %d bytes were taken", n, len(l.pipeline))
 	}
-	c.sent, c.left = now, l.cfg.Depth
+	c.sent, c.left = now, l.cfg.depth
 	return nil
 }
 
-// receive tells whether all answers are there.
+// receive reports whether all answers are there.
 func (l *loader) receive(c *conn) (bool, error) {
 	if cap(c.buf)-len(c.buf) < 4<<10 {
 		c.buf = append(make([]byte, 0, 2*cap(c.buf)), c.buf...)
@@ -173,7 +158,7 @@ func (l *loader) receive(c *conn) (bool, error) {
 	case err != nil:
 		return false, os.NewSyscallError("recvfrom", err)
 	case n == 0:
-		return false, fmt.Errorf("raw: %w", io.ErrUnexpectedEOF)
+		return false, fmt.Errorf("%w", io.ErrUnexpectedEOF)
 	}
 	c.buf = c.buf[:len(c.buf)+n]
 	at := 0
@@ -201,8 +186,8 @@ func call(trap uintptr, fd int, p []byte, flags uintptr) (int, error) {
 	return int(n), nil
 }
 
-// frame returns how long the answer at the beginning of b is, a number or an array of
-// numbers; 0: it isn't whole.
+// frame returns how long the answer at the beginning of b is: of HTTP with 200 and a body, or
+// of Redis' protocol a number or an array of numbers; 0: it isn't whole.
 func frame(b []byte) (int, error) {
 	at := bytes.IndexByte(b, '\n') + 1
 	if at == 0 {
@@ -214,10 +199,12 @@ func frame(b []byte) (int, error) {
 	case '*':
 		var err error
 		if numbers, err = strconv.Atoi(string(bytes.TrimSpace(b[1:at]))); err != nil || numbers < 0 {
-			return 0, fmt.Errorf("%w: length %q", ErrAnswer, b[:at])
+			return 0, fmt.Errorf("%w: length %q", errAnswer, b[:at])
 		}
+	case 'H':
+		return frameHTTP(b)
 	default:
-		return 0, fmt.Errorf("%w: %q", ErrAnswer, b[:at])
+		return 0, fmt.Errorf("%w: %q", errAnswer, b[:at])
 	}
 	for range numbers {
 		end := bytes.IndexByte(b[at:], '\n')
@@ -225,9 +212,26 @@ func frame(b []byte) (int, error) {
 			return 0, nil
 		}
 		if b[at] != ':' {
-			return 0, fmt.Errorf("%w: %q", ErrAnswer, b[at:at+end])
+			return 0, fmt.Errorf("%w: %q", errAnswer, b[at:at+end])
 		}
 		at += end + 1
 	}
 	return at, nil
+}
+
+func frameHTTP(b []byte) (int, error) {
+	end := bytes.Index(b, []byte("\r\n\r\n"))
+	if end < 0 {
+		return 0, nil
+	}
+	_, after, _ := bytes.Cut(b[:end+2], []byte("\r\nContent-Length: "))
+	length, _, _ := bytes.Cut(after, []byte("\r\n"))
+	body, err := strconv.Atoi(string(length))
+	if err != nil || body < 1 || !bytes.HasPrefix(b, []byte("HTTP/1.1 200 ")) {
+		return 0, fmt.Errorf("%w: %q", errAnswer, b[:end])
+	}
+	if whole := end + 4 + body; whole <= len(b) {
+		return whole, nil
+	}
+	return 0, nil
 }

@@ -1,4 +1,4 @@
-package raw
+package main
 
 import (
 	"bufio"
@@ -27,12 +27,16 @@ func TestFrames(t *testing.T) {
 		"part of one": {"*2\r\n:1\r\n:2", 0, false},
 		"of strings":  {"*1\r\n$1\r\nx\r\n", 0, true},
 		"error":       {"-ERR no\r\n", 0, true},
+		"HTTP":        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: y\r\n\r\n12HTTP", 46, false},
+		"part of it":  {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n1", 0, false},
+		"refusal":     {"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\n12", 0, true},
+		"no length":   {"HTTP/1.1 200 OK\r\nX: y\r\n\r\n", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := frame([]byte(tc.in))
 			require.Equal(t, tc.n, n)
 			if tc.refused {
-				require.ErrorIs(t, err, ErrAnswer)
+				require.ErrorIs(t, err, errAnswer)
 				return
 			}
 			require.NoError(t, err)
@@ -66,13 +70,13 @@ func serve(t *testing.T, answer func(nth int64) string) string {
 }
 
 func TestLoad(t *testing.T) {
-	r, err := Load(t.Context(), Config{
-		Addr: serve(t, func(int64) string { return ":1\r\n" }), Request: []byte("INCR x\r\n"),
-		Depth: 4, Conns: 3, For: 100 * time.Millisecond,
+	r, err := load(t.Context(), config{
+		addr: serve(t, func(int64) string { return ":1\r\n" }), request: []byte("INCR x\r\n"),
+		depth: 4, conns: 3, during: 100 * time.Millisecond,
 	})
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, r.Requests, int64(12))
-	require.Zero(t, r.Requests%4)
+	require.GreaterOrEqual(t, r.Requests, 12.)
+	require.Zero(t, int64(r.Requests)%4)
 	require.GreaterOrEqual(t, r.Elapsed, 100*time.Millisecond)
 	require.Positive(t, r.P50)
 	require.GreaterOrEqual(t, r.P99, r.P50)
@@ -86,7 +90,7 @@ func TestLoadEndsWithItsFirstFailure(t *testing.T) {
 		}
 		return ":1\r\n"
 	})
-	_, err := Load(t.Context(), Config{Addr: addr, Request: []byte("INCR x\r\n"), Depth: 1, Conns: 2, For: time.Hour})
-	require.ErrorIs(t, err, ErrAnswer)
+	_, err := load(t.Context(), config{addr: addr, request: []byte("INCR x\r\n"), depth: 1, conns: 2, during: time.Hour})
+	require.ErrorIs(t, err, errAnswer)
 	require.ErrorContains(t, err, "enough")
 }
