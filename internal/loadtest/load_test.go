@@ -21,44 +21,32 @@ import (
 	"github.com/leafd/leafd/internal/loadtest"
 )
 
-func TestHealthyServer(t *testing.T) {
+// TestUnixSocketAndTLS: the daemon's certificate counts.
+func TestUnixSocketAndTLS(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name   string
-		change func(c *loadtest.Config)
-	}{
-		{"closed loop", func(*loadtest.Config) {}},
-		{"batches", func(c *loadtest.Config) { c.Batch = 1000 }},
-		{"open loop", func(c *loadtest.Config) { c.Rate = 500 }},
-		{"segment", func(c *loadtest.Config) { c.Mode = loadtest.Segment }},
-		{"many clients", func(c *loadtest.Config) { c.Clients = 40 }},
-		{"no checks", func(c *loadtest.Config) { c.Check, c.Growing = false, false }},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			f, url := serve(t, nil)
-			cfg := config(url)
-			tc.change(&cfg)
-			r := run(t, cfg)
-			require.NoError(t, r.Verdict())
-			require.Equal(t, f.requests.Load(), r.Sent)
-			require.Equal(t, f.given.Load(), r.IDs)
-			require.Equal(t, r.Answered*int64(cfg.Batch), r.IDs)
-			require.Zero(t, r.Failed)
-			require.Empty(t, r.Failures)
-			require.Equal(t, cfg.Duration, r.Window)
-			require.GreaterOrEqual(t, r.Latency.Max, r.Latency.P9999)
-			require.GreaterOrEqual(t, r.Latency.P90, r.Latency.P50)
-			require.Positive(t, r.Latency.P50)
-			if cfg.Check {
-				require.Equal(t, r.IDs, r.Unique[0].IDs)
-			}
-			if cfg.Rate > 0 {
-				require.Equal(t, int64(100), r.Due)
-				require.Equal(t, r.Due, r.Sent+r.NotSent)
-			}
-		})
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	f := &fake{}
+	f.answer = f.growing
+	server := &httptest.Server{Listener: ln, Config: &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}}
+	server.Start()
+	t.Cleanup(server.Close)
+	for _, url := range []string{"unix:" + path, "unix://" + path} {
+		require.NoError(t, run(t, config(url)).Verdict())
 	}
+
+	secure := httptest.NewUnstartedServer(f)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	cfg := config(secure.URL)
+	cfg.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	_, err = loadtest.Run(t.Context(), cfg)
+	require.ErrorIs(t, err, loadtest.ErrUnreachable)
+	require.ErrorContains(t, err, "certificate")
+	cfg.TLS.RootCAs.AddCert(secure.Certificate())
+	require.NoError(t, run(t, cfg).Verdict())
 }
 
 // TestEveryFormOfAnswer: a proxy's are read as leafd's own is.
@@ -96,52 +84,6 @@ func TestEveryFormOfAnswer(t *testing.T) {
 			require.Equal(t, f.given.Load(), r.IDs)
 		})
 	}
-	t.Run("HTTP/1.0", func(t *testing.T) {
-		t.Parallel()
-		url := raw(t, func(nth int) string { return "HTTP/1.0 200 OK\r\n\r\n" + strings.Repeat("1", nth%18+1) })
-		cfg := config(url)
-		cfg.Check, cfg.Growing = false, false
-		r := run(t, cfg)
-		require.NoError(t, r.Verdict())
-		require.Empty(t, r.Failures)
-	})
-}
-
-func TestUnixSocketAndTLS(t *testing.T) {
-	t.Parallel()
-	t.Run("unix", func(t *testing.T) {
-		t.Parallel()
-		path := filepath.Join(t.TempDir(), "s")
-		ln, err := net.Listen("unix", path)
-		require.NoError(t, err)
-		f := &fake{}
-		f.answer = f.growing
-		server := &httptest.Server{Listener: ln, Config: &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}}
-		server.Start()
-		t.Cleanup(server.Close)
-		r := run(t, config("unix:"+path))
-		require.NoError(t, r.Verdict())
-		require.Equal(t, f.given.Load(), r.IDs)
-		require.NoError(t, run(t, config("unix://"+path)).Verdict())
-	})
-	t.Run("https", func(t *testing.T) {
-		t.Parallel()
-		f := &fake{}
-		f.answer = f.growing
-		server := httptest.NewUnstartedServer(f)
-		server.Config.ErrorLog = log.New(io.Discard, "", 0)
-		server.StartTLS()
-		t.Cleanup(server.Close)
-		cfg := config(server.URL)
-		cfg.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
-		_, err := loadtest.Run(t.Context(), cfg)
-		require.ErrorIs(t, err, loadtest.ErrUnreachable)
-		require.ErrorContains(t, err, "certificate")
-		cfg.TLS.RootCAs.AddCert(server.Certificate())
-		r := run(t, cfg)
-		require.NoError(t, r.Verdict())
-		require.Equal(t, f.given.Load(), r.IDs)
-	})
 }
 
 func TestSeveralDaemonsAndTags(t *testing.T) {
@@ -207,23 +149,6 @@ func TestProgress(t *testing.T) {
 	require.LessOrEqual(t, sum, r.Sent)
 	require.LessOrEqual(t, latencies, r.Latency.Count)
 	require.Positive(t, latencies)
-}
-
-// TestIdleConnectionClosedByTheServer: it may close one that was idle for long.
-func TestIdleConnectionClosedByTheServer(t *testing.T) {
-	t.Parallel()
-	f := &fake{}
-	f.answer = f.growing
-	server := httptest.NewUnstartedServer(f)
-	server.Config.IdleTimeout = 100 * time.Millisecond
-	server.Start()
-	t.Cleanup(server.Close)
-	cfg := config(server.URL)
-	cfg.Clients, cfg.Rate, cfg.Duration, cfg.Timeout = 1, 0.25, 5*time.Second, time.Second // the second one 4 s after the first
-	r := run(t, cfg)
-	require.NoError(t, r.Verdict())
-	require.Empty(t, r.Failures)
-	require.Equal(t, int64(2), r.Answered)
 }
 
 // A server that closes a connection instead of answering is asked once more, on a new one: a stop is no failure. What meets a

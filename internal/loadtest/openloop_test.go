@@ -19,29 +19,16 @@ func TestStallIsSeen(t *testing.T) {
 		}
 		f.growing(w, r, nth)
 	}
-	t.Run("open loop", func(t *testing.T) {
-		t.Parallel()
-		_, url := serve(t, answer)
-		cfg := config(url)
-		cfg.Rate, cfg.Duration = 500, 2500*time.Millisecond
-		r := run(t, cfg)
-		require.NoError(t, r.Verdict())
-		// 1250 turns, 500 of them within the stall: half of those waited for half of
-		// it or more, which is a fifth of all.
-		require.Equal(t, int64(1250), r.Due)
-		require.GreaterOrEqual(t, r.Latency.P90, stall/2)
-		require.GreaterOrEqual(t, r.Latency.Max, stall)
-	})
-	// The same in a closed loop: four requests of thousands.
-	t.Run("closed loop", func(t *testing.T) {
-		t.Parallel()
-		_, url := serve(t, answer)
-		cfg := config(url)
-		cfg.Duration = 3 * time.Second
-		r := run(t, cfg)
-		require.GreaterOrEqual(t, r.Latency.Max, stall)
-		require.Less(t, r.Latency.P90, stall/2)
-	})
+	_, url := serve(t, answer)
+	cfg := config(url)
+	cfg.Rate, cfg.Duration = 500, 2500*time.Millisecond
+	r := run(t, cfg)
+	require.NoError(t, r.Verdict())
+	// 1250 turns, 500 of them within the stall: half of those waited for half of
+	// it or more, which is a fifth of all.
+	require.Equal(t, int64(1250), r.Due)
+	require.GreaterOrEqual(t, r.Latency.P90, stall/2)
+	require.GreaterOrEqual(t, r.Latency.Max, stall)
 }
 
 func TestRateMissed(t *testing.T) {
