@@ -3,18 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/asn1"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
@@ -27,7 +19,6 @@ type connection struct {
 	in  *bufio.Reader
 	row *row
 	end time.Time
-	n   int // which one, and how often it connected
 }
 
 // be is the crowd, for so long.
@@ -46,8 +37,8 @@ func (r *row) be(address string, during time.Duration) error {
 			from = net.IPv4(127, 1, byte(n>>8), byte(n))
 		}
 		all.Go(func() {
-			for i := 0; time.Now().Before(end); i++ {
-				if r.one(address, from, end, n+i*r.conns) != nil {
+			for time.Now().Before(end) {
+				if r.one(address, from, end) != nil {
 					time.Sleep(pause)
 				}
 			}
@@ -57,7 +48,7 @@ func (r *row) be(address string, during time.Duration) error {
 	return nil
 }
 
-func (r *row) one(address string, from net.IP, end time.Time, n int) error {
+func (r *row) one(address string, from net.IP, end time.Time) error {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Deadline: end}
 	nc, err := d.Dial("tcp", address)
 	if err != nil {
@@ -67,7 +58,7 @@ func (r *row) one(address string, from net.IP, end time.Time, n int) error {
 	if err := nc.SetDeadline(end); err != nil {
 		return err
 	}
-	return r.do(&connection{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), row: r, end: end, n: n})
+	return r.do(&connection{Conn: nc, in: bufio.NewReaderSize(nc, 64<<10), row: r, end: end})
 }
 
 // answer reads one answer.
@@ -161,12 +152,19 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
+// small has the system keep little of what is not read.
+func (c *connection) small() error {
+	tcp, ok := c.Conn.(*net.TCPConn)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return tcp.SetReadBuffer(4 << 10)
+}
+
 // slowly reads each answer within 9 s.
 func slowly(c *connection) error {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		if err := tcp.SetReadBuffer(4 << 10); err != nil {
-			return err
-		}
+	if err := c.small(); err != nil {
+		return err
 	}
 	for {
 		if _, err := io.WriteString(c, largeHTTP); err != nil {
@@ -180,10 +178,8 @@ func slowly(c *connection) error {
 }
 
 func unread(c *connection) error {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		if err := tcp.SetReadBuffer(4 << 10); err != nil {
-			return err
-		}
+	if err := c.small(); err != nil {
+		return err
 	}
 	if _, err := io.WriteString(c, largeHTTP); err != nil {
 		return err
@@ -194,18 +190,6 @@ func unread(c *connection) error {
 	}
 	time.Sleep(9500 * time.Millisecond) // the daemon ends it after 10 s
 	return nil
-}
-
-// invented asks for a tag that no other connection asks for, again and again.
-func invented(c *connection) error {
-	for i := 0; ; i++ {
-		if _, err := fmt.Fprintf(c, "GET /api/segment/get/invented-%d-%d HTTP/1.1\r\nHost: x\r\n\r\n", c.n, i); err != nil {
-			return err
-		}
-		if err := c.answer(); err != nil {
-			return err
-		}
-	}
 }
 
 func handshake(c *connection) error {
@@ -240,66 +224,4 @@ func replayed(rate int) func(c *connection) error {
 		time.Sleep(time.Until(next))
 		return err
 	}
-}
-
-// chain is a certificate with a key of ours, and 99 that could have issued it, each with a key of 8,192 bits.
-var chain = sync.OnceValues(func() (made tls.Certificate, err error) { //nolint:gochecknoglobals // as above
-	issuer, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return made, err
-	}
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return made, err
-	}
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "made up"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "client"}, NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, own.Public(), issuer)
-	if err != nil {
-		return made, err
-	}
-	var parts struct {
-		Body      asn1.RawValue
-		Algorithm pkix.AlgorithmIdentifier
-		Signature asn1.BitString
-	}
-	if _, err := asn1.Unmarshal(der, &parts); err != nil {
-		return made, err
-	}
-	parts.Signature = asn1.BitString{Bytes: random(1024), BitLength: 8192} // as long as a key of 8,192 bits makes them
-	if der, err = asn1.Marshal(parts); err != nil {
-		return made, err
-	}
-	made = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: own}
-	for range 99 {
-		der, err := x509.CreateCertificate(rand.Reader, ca, ca, &rsa.PublicKey{N: new(big.Int).SetBytes(random(1024)), E: 65537}, issuer)
-		if err != nil {
-			return made, err
-		}
-		made.Certificate = append(made.Certificate, der)
-	}
-	return made, nil
-})
-
-// random returns bytes of an odd number that has all of its bits.
-func random(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	b[0] |= 0x80
-	b[n-1] |= 1
-	return b
-}
-
-func madeUpChain(c *connection) error {
-	made, err := chain()
-	if err != nil {
-		return err
-	}
-	conf := &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &made, nil }} //nolint:gosec // a crowd's
-	nc := tls.Client(c, conf)
-	if err := nc.Handshake(); err != nil { //nolint:noctx // its connection has an end
-		return err
-	}
-	_, err = nc.Read(make([]byte, 1))
-	return err
 }

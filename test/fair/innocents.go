@@ -19,14 +19,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/internal/loadtest"
-	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/proctest"
 )
 
@@ -59,16 +56,13 @@ func (r *row) measure(program string, number, seconds int) (err error) {
 	limit := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, places+384) // leafd keeps 384 for itself
 	args := []string{"sh", "-c", limit, program, "serve", "--listen", address, "--listen-redis", redis, "--data-dir", filepath.Join(dir, "data")}
 	url, secure := "http://"+address, (*tls.Config)(nil)
-	if r.port >= portTLS {
-		files, conf, err := certificate(dir)
-		if err != nil {
+	if r.port == portTLS {
+		cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+		if err := certificate(cert, key); err != nil {
 			return err
 		}
-		args = append(args, "--tls-cert", files.cert, "--tls-key", files.key)
-		if r.port == portMutual {
-			args = append(args, "--tls-client-ca", files.cert)
-		}
-		url, secure = "https://"+address, conf
+		args = append(args, "--tls-cert", cert, "--tls-key", key)
+		url, secure = "https://"+address, &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it signed itself
 	}
 	d, err := proctest.StartDaemon(proctest.Config{Command: args, Address: address})
 	if err != nil {
@@ -84,14 +78,6 @@ func (r *row) measure(program string, number, seconds int) (err error) {
 		return err
 	}
 	ask := r.asker(url, secure, r.kept)
-	if r.tags {
-		table, err := sqlstore.OpenSQLite(filepath.Join(dir, "data", "segments.db"))
-		if err != nil {
-			return err
-		}
-		defer table.Close() //nolint:errcheck // the daemon's
-		ask = sqlAsker(table, url)
-	}
 	health := (&row{asks: "/readyz"}).asker(url, secure, false)
 	alone, _, err := during(ctx, time.Duration(seconds)*time.Second/2, ask, health)
 	if err != nil {
@@ -167,51 +153,19 @@ func get(ctx context.Context, client *http.Client, url string) (status int, err 
 	return res.StatusCode, errors.Join(err, res.Body.Close())
 }
 
-// sqlAsker returns what makes a tag in the table, beside the daemon, and asks for it until it is there.
-func sqlAsker(table *sqlstore.Store, url string) func(ctx context.Context) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100, DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(innocentAddress)}}).DialContext}}
-	var mu sync.Mutex
-	made := 0
-	return func(ctx context.Context) error {
-		mu.Lock()
-		made++
-		tag := fmt.Sprintf("made-%d", made)
-		err := table.Create(ctx, segment.Row{Tag: tag, MaxID: 1, Step: 1000}, nil)
-		mu.Unlock()
-		for err == nil {
-			var status int
-			if status, err = get(ctx, client, url+"/api/segment/get/"+tag); status == http.StatusOK {
-				return nil
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		return err
-	}
-}
-
-type files struct{ cert, key string }
-
-// certificate writes a certificate of RSA, as most have, which also signs itself as a client's, and its key.
-func certificate(dir string) (f files, client *tls.Config, err error) {
+// certificate writes a certificate of RSA, as most have, and its key.
+func certificate(cert, key string) error {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return f, nil, err
+		return err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "leafd"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "leafd"}, NotAfter: time.Now().Add(time.Hour)}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
-		return f, nil, err
+		return err
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return f, nil, err
-	}
-	f = files{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
-	client = &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: private}}} //nolint:gosec // it signed itself
-	return f, client, errors.Join(
-		os.WriteFile(f.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600),
-		os.WriteFile(f.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	return errors.Join(err,
+		os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600),
+		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
 }

@@ -28,8 +28,7 @@ const (
 const (
 	portHTTP = iota
 	portRedis
-	portTLS    // HTTP with TLS
-	portMutual // the same, and clients need certificates
+	portTLS // HTTP with TLS
 )
 
 // row is a crowd, and what innocents do beside it.
@@ -44,7 +43,6 @@ type row struct {
 
 	asks string // path of the innocents' requests; "": one snowflake ID
 	kept bool   // they keep their connections
-	tags bool   // they ask for tags that were made by SQL
 }
 
 func rows() []row {
@@ -65,11 +63,9 @@ func rows() []row {
 		{name: "1,200 that ask n=10000 and never read", conns: 1200, places: 4000, do: unread, asks: batch},
 		{name: "250 that ask n=10000", conns: 250, do: again(largeHTTP, 1), asks: ranges},
 		{name: "1,000 on /openapi.json", conns: 1000, places: 2000, do: again("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 1), asks: "/metrics"},
-		{name: "120 that ask for invented tags", conns: 120, do: invented, tags: true},
 		{name: "TLS, 100 that ask for handshakes and go", port: portTLS, conns: 100, do: handshake},
 		{name: "TLS, a recorded hello, 500 a second", port: portTLS, conns: 50, do: replayed(500 / 50)},
 		{name: "TLS, a recorded hello, 1,500 a second", port: portTLS, conns: 150, do: replayed(1500 / 150)},
-		{name: "client certificates, 8 with 99 made-up issuers", port: portMutual, conns: 8, do: madeUpChain},
 	}
 }
 
