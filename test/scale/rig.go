@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leafd/leafd/clock"
@@ -169,11 +167,11 @@ func (r *rig) stop(all []*daemon) {
 }
 
 // together starts daemons at once, and says what their starts came to.
-func (r *rig) together(step string, s settings, on []*cachetest.Mem, bound int64) (row, []*daemon) {
+func (r *rig) together(step string, s settings, on []*cachetest.Mem) (row, []*daemon) {
 	r.t.Helper()
 	r.note("%s: %d at once", step, len(on))
 	all, failed := r.start(s, on, -1)
-	got := row{step: step, n: len(on), bound: bound, failed: len(failed)}
+	got := row{step: step, n: len(on), bound: startBound, failed: len(failed)}
 	if len(failed) > 0 {
 		got.says = fmt.Sprintf("%d FAILED: %v", len(failed), failed[0])
 	}
@@ -205,39 +203,8 @@ func (r *rig) children(p string) []string {
 	return names
 }
 
-// atOnce is how many are started at a time where that is not what is tried, and how many nodes
-// one transaction makes.
+// atOnce is how many are started at a time where that is not what is tried.
 const atOnce = 32
-
-// fillEnded gives every worker ID to some instance with a piece that has ended: by this,
-// ZooKeeper's counter is beyond the layout.
-func (r *rig) fillEnded(s settings) {
-	r.t.Helper()
-	day := 24 * time.Hour
-	now := clock.System().Read().Wall()
-	for left := s.layout.MaxWorker() + 1; left > 0; {
-		ops := make([]any, min(left, atOnce))
-		for i := range ops {
-			entry, err := json.Marshal(map[string]any{
-				"ip": "10.9.9.9", "port": "8080", "node": "gone", "timestamp": now.Add(-9 * day), "ceiling": now.Add(-9 * day), "floor": now.Add(-10 * day), "limit": now.Add(-2 * day),
-				"instance": uuid.NewString(), "owner": uuid.NewString(), "life": 1, "state": worker.StateActive,
-			})
-			r.must(err)
-			ops[i] = &zk.CreateRequest{Path: s.root + "/leaf_forever/worker-", Data: entry, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence}
-		}
-		_, err := r.conn.Multi(ops...)
-		r.must(err)
-		left -= int64(len(ops))
-	}
-}
-
-// empty removes all entries, as an operator may when no daemon has one any more.
-func (r *rig) empty(s settings) {
-	r.t.Helper()
-	for _, name := range r.children(s.root + "/leaf_forever") {
-		r.must(r.conn.Delete(s.root+"/leaf_forever/"+name, -1))
-	}
-}
 
 // until waits for done.
 func (r *rig) until(what string, done func() bool) {

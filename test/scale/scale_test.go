@@ -7,11 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/leafd/leafd/test/proctest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(proctest.RemoveLeafdAfter(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newRig(t *testing.T, server *zookeepertest.Server) *rig {
 	return &rig{t: t, server: server, conn: server.Conn(t), note: t.Logf}
@@ -41,12 +40,4 @@ func TestRunning(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, zookeepertest.Start(t))
 	requireBounds(t, r.running(30, 500*time.Millisecond, 200*time.Millisecond))
-}
-
-// Real daemons that gave their worker IDs back all get some again.
-func TestReleasedProcesses(t *testing.T) {
-	t.Parallel()
-	leafd := proctest.Leafd(t)
-	r := newRig(t, zookeepertest.Start(t))
-	requireBounds(t, r.pods(leafd, t.TempDir(), 8).starts())
 }
