@@ -6,14 +6,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"strconv"
@@ -22,12 +20,12 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
+	"github.com/leafd/leafd/test/segmenttest"
 )
 
 func main() {
@@ -47,19 +45,12 @@ type open struct{}
 func (open) Ceiling() clock.Millis                     { return math.MaxInt64 }
 func (open) Await(context.Context, clock.Millis) error { return nil }
 
-func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
+func run(ctx context.Context, out, raw string, each time.Duration) error {
 	runtime.GOMAXPROCS(1)
-	dir, err := os.MkdirTemp("", "pgo-")
+	http, redis, err := serve(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	srv, http, redis, stop, err := serve(ctx, dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, srv.Shutdown(ctx)); stop() }()
-
 	var profile bytes.Buffer
 	if err := pprof.StartCPUProfile(&profile); err != nil {
 		return err
@@ -91,58 +82,38 @@ func run(ctx context.Context, out, raw string, each time.Duration) (err error) {
 	return os.WriteFile(out, profile.Bytes(), 0o644) //nolint:gosec // no secret
 }
 
-// serve starts the server with real generators, on a store in dir.
-func serve(ctx context.Context, dir string) (srv *server.Server, http, redis string, stop func(), err error) {
+// serve starts the server with real generators, on a table in memory, until ctx ends.
+func serve(ctx context.Context) (http, redis string, err error) {
 	flakes, err := snowflake.New(snowflake.Config{
 		Layout: snowflake.DefaultLayout(), Worker: 1, Clock: clock.System(), Fence: open{}, Jitter: snowflake.DefaultJitter,
 	})
 	if err != nil {
-		return nil, "", "", nil, err
+		return "", "", err
 	}
-	store, err := sqlstore.OpenSQLite(filepath.Join(dir, "segments.db"))
+	store := segmenttest.NewStore()
+	if err := store.Create(ctx, segment.Row{Tag: "leaf-segment-test", MaxID: 1, Step: 1_000_000}, nil); err != nil {
+		return "", "", err
+	}
+	segments, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Marks: "memory", Clock: clock.System()})
 	if err != nil {
-		return nil, "", "", nil, err
+		return "", "", err
 	}
-	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, "marks.db"))
-	if err != nil {
-		return nil, "", "", nil, errors.Join(err, store.Close())
-	}
-	segments, err := segment.New(segment.Config{Store: store, HighWater: marks, Marks: "segments.db", Clock: clock.System()})
-	if err != nil {
-		return nil, "", "", nil, errors.Join(err, marks.Close(), store.Close())
-	}
-	life, end := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = segments.Run(life) }() // nil: it ends with life
-	stop = func() {
-		end()
-		<-ended
-		if err := errors.Join(marks.Close(), store.Close()); err != nil {
-			fmt.Fprintln(os.Stderr, "pgo:", err)
-		}
-	}
+	go func() { _ = segments.Run(ctx) }() // nil: it ends with ctx
 	var cfg server.Config
-	cfg.Base, cfg.Clock = life, clock.System()
-	srv, err = server.New(cfg)
+	cfg.Base, cfg.Clock = ctx, clock.System()
+	srv, err := server.New(cfg)
 	if err != nil {
-		stop()
-		return nil, "", "", nil, err
+		return "", "", err
 	}
 	srv.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: flakes, Layout: snowflake.DefaultLayout(), Segments: ids.FromService(segments)}, Admin: &segment.Table{Admin: store}})
 	var addrs [2]string
 	for i, surface := range []conn.Surface{conn.Public, conn.Redis} {
-		var lc net.ListenConfig
-		ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+		ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
-			stop()
-			return nil, "", "", nil, err
+			return "", "", err
 		}
 		addrs[i] = ln.Addr().String()
-		go func() {
-			if err := srv.Serve(ln, surface); err != nil {
-				fmt.Fprintln(os.Stderr, "pgo:", err)
-			}
-		}()
+		go func() { _ = srv.Serve(ln, surface) }() // a load that is not served fails
 	}
-	return srv, addrs[0], addrs[1], stop, nil
+	return addrs[0], addrs[1], nil
 }
