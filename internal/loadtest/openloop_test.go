@@ -44,7 +44,4 @@ func TestRateMissed(t *testing.T) {
 	require.Equal(t, int64(400), r.Due)
 	require.LessOrEqual(t, r.Sent, int64(20))
 	require.Equal(t, r.Due-r.Sent, r.NotSent)
-	if r.Sent > 4 { // else a busy machine's requests took all of the time
-		require.Greater(t, r.Latency.Max, 100*time.Millisecond, "the queue grew until the end")
-	}
 }

@@ -99,13 +99,6 @@ func again(request string, deep int) func(c *connection) error {
 	}
 }
 
-func once(c *connection) error {
-	if _, err := io.WriteString(c, unknownHTTP); err != nil {
-		return err
-	}
-	return c.answer()
-}
-
 func idle(c *connection) error {
 	_, err := c.in.ReadByte()
 	return err

@@ -52,7 +52,6 @@ func rows() []row {
 		{name: "400 with 150 requests in flight each", conns: 400, do: again(unknownHTTP, 150), kept: true},
 		{name: "Redis, 400 with 512 commands in flight each", port: portRedis, conns: 400, do: again(unknownRedis, 512), kept: true},
 		{name: "1,000 idle connections of 1,000", conns: 1000, do: idle},
-		{name: "100 that connect again and again, and ask once", conns: 100, do: once},
 		{name: "bodies of 64,000 of 65,536 bytes on 900 connections", conns: 900, do: halfABody},
 		{name: "half requests, 150 on 136 places", conns: 150, places: 136, do: halves},
 		{name: "half requests, 1,100 on 1,000 places", conns: 1100, do: halves},

@@ -43,7 +43,6 @@ type daemon struct {
 	worker   *worker.Worker
 	session  *session
 	registry *registry
-	clocks   *clocks
 	started  int64         // requests until it was shown as live
 	took     time.Duration // from when all were started, until then
 
@@ -70,16 +69,11 @@ func (r *registry) Show(ctx context.Context, me worker.Record, live bool) error 
 	return err
 }
 
-// clocks are the peers', which all have our time; it counts how many are asked at once.
-type clocks struct{ most atomic.Int64 }
+// clocks are the peers', which all have our time.
+type clocks struct{}
 
 // Probe implements clock.Prober.
-func (c *clocks) Probe(_ context.Context, addresses []string) []clock.Sample {
-	for n := int64(len(addresses)); ; {
-		if most := c.most.Load(); most >= n || c.most.CompareAndSwap(most, n) {
-			break
-		}
-	}
+func (clocks) Probe(_ context.Context, addresses []string) []clock.Sample {
 	samples := make([]clock.Sample, len(addresses))
 	for i, address := range addresses {
 		samples[i] = clock.Sample{Address: address, Node: address, Owner: address, RTT: time.Millisecond}
@@ -93,7 +87,7 @@ func (s settings) start(ctx context.Context, servers []string, i int, cache *cac
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := time.Now()
-	d := &daemon{session: &session{temporary: s.root + "/leaf_temporary"}, clocks: &clocks{}, ended: make(chan error, 1)}
+	d := &daemon{session: &session{temporary: s.root + "/leaf_temporary"}, ended: make(chan error, 1)}
 	node := fmt.Sprintf("node-%d", i)
 	opened, err := zkreg.Open(zkreg.Config{
 		Servers: servers, Root: s.root, Node: node, Address: fmt.Sprintf("10.0.%d.%d:8080", i/250, i%250+1),
@@ -106,7 +100,7 @@ func (s settings) start(ctx context.Context, servers []string, i int, cache *cac
 	report := cmp.Or(s.report, startReport)
 	d.worker, err = worker.Start(ctx, worker.Config{
 		Node: node, Owner: uuid.NewString(), DirectoryID: node, Layout: s.layout.String(), Epoch: s.layout.Epoch, Clock: clock.System(), Cache: cache,
-		Registry: d.registry, Prober: d.clocks, MaxWait: patience, Settle: settle, ReleaseOnStop: s.releases, ReportInterval: report, CeilingLead: 2 * report, PeerInterval: s.round,
+		Registry: d.registry, Prober: clocks{}, MaxWait: patience, Settle: settle, ReleaseOnStop: s.releases, ReportInterval: report, CeilingLead: 2 * report, PeerInterval: s.round,
 	})
 	if err != nil { // the registry is closed
 		return nil, fmt.Errorf("%s: %w", node, err)

@@ -47,7 +47,6 @@ func (r row) missed() bool { return r.failed > 0 || r.bound > 0 && r.most > r.bo
 const (
 	startBound  = 40 // of a start
 	changeBound = 4  // of each other daemon, when one comes or goes
-	clockBound  = clock.Drawn
 )
 
 func (r *rig) must(err error) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// running tries n daemons that run: what it costs each that another one comes, or goes, or has a
-// longer session; how many clocks they ask; and a restart of ZooKeeper.
+// running tries n daemons that run: what it costs each that another one comes, or goes, and a
+// restart of ZooKeeper.
 func (r *rig) running(n int, report, round time.Duration) []row {
 	r.t.Helper()
 	s := r.cluster(n + 1)
@@ -15,9 +15,6 @@ func (r *rig) running(n int, report, round time.Duration) []row {
 	all := r.started(s, n)
 	defer func() { r.stop(all) }()
 	r.rounds(all)
-	for _, d := range all {
-		d.clocks.most.Store(0)
-	}
 	var rows []row
 	cost := func(step string, bound int64, do func()) {
 		r.note("%s, beside %d", step, n)
@@ -39,25 +36,13 @@ func (r *rig) running(n int, report, round time.Duration) []row {
 		r.stop(another)
 		r.rounds(all)
 	})
-	asked := row{step: "clocks asked in a round", n: n, bound: clockBound}
-	asked.median, asked.most = spread(all, func(d *daemon) int64 { return d.clocks.most.Load() })
-	rows = append(rows, asked)
-
-	cost("one with a longer session", 0, func() {
-		longer := s
-		longer.session = longSession
-		another = r.started(longer, 1)
-		r.reports(all, 2)
-	})
-	r.stop(another)
-	r.rounds(all)
 	var killed, serves time.Time
 	cost("ZooKeeper restarted", 0, func() {
 		r.server.Kill(r.t)
 		killed = time.Now()
 		r.server.Restart(r.t)
 		serves = time.Now()
-		r.reports(all, 1)
+		r.reports(all)
 	})
 	back := &rows[len(rows)-1]
 	back.took = time.Since(killed)
@@ -80,10 +65,10 @@ func (r *rig) rounds(all []*daemon) {
 	r.times(2, "looks at the live set", all, func(d *daemon) int64 { return d.session.rounds.Load() })
 }
 
-// reports waits until each of all has reported n times.
-func (r *rig) reports(all []*daemon, n int64) {
+// reports waits until each of all has reported.
+func (r *rig) reports(all []*daemon) {
 	r.t.Helper()
-	r.times(n, "reports", all, func(d *daemon) int64 { return d.registry.reports.Load() })
+	r.times(1, "reports", all, func(d *daemon) int64 { return d.registry.reports.Load() })
 }
 
 // times waits until count has gone up by n for each of all.

@@ -12,8 +12,11 @@ import (
 	"github.com/leafd/leafd/test/bench/internal/figures"
 )
 
-// connections is how many a load has, unless it says otherwise.
-const connections = 64
+const (
+	clientCPU = "1"
+	// connections is how many a load has, unless it says otherwise.
+	connections = 64
+)
 
 // load is what one server is asked for.
 type load struct {
@@ -24,7 +27,7 @@ type load struct {
 }
 
 // run puts the load on once, from the client's CPU.
-func (l load) run(ctx context.Context, o options, d time.Duration) (r figures.Load, err error) {
+func (l load) run(ctx context.Context, d time.Duration) (r figures.Load, err error) {
 	address, conns := l.on.redis, l.conns
 	if strings.HasPrefix(l.ask, "/") {
 		address = l.on.Address
@@ -32,7 +35,7 @@ func (l load) run(ctx context.Context, o options, d time.Duration) (r figures.Lo
 	if conns == 0 {
 		conns = connections
 	}
-	cmd := exec.CommandContext(ctx, "taskset", "-c", strconv.Itoa(o.clientCPU), o.raw, "-addr", address, "-ask", l.ask,
+	cmd := exec.CommandContext(ctx, "taskset", "-c", clientCPU, "bin/bench/rawload", "-addr", address, "-ask", l.ask,
 		"-depth", strconv.Itoa(l.depth), "-conns", strconv.Itoa(conns), "-for", d.String())
 	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=1")
 	out, err := cmd.Output()
@@ -58,7 +61,7 @@ type samples struct {
 // backwards: neither side always comes first, and both meet the same drift of the machine.
 func (o options) loads(ctx context.Context, all ...load) ([]samples, error) {
 	for _, l := range all {
-		if _, err := l.run(ctx, o, time.Second); err != nil {
+		if _, err := l.run(ctx, time.Second); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +84,7 @@ func (s *samples) add(ctx context.Context, o options, l load) error {
 	if err != nil {
 		return err
 	}
-	r, err := l.run(ctx, o, time.Duration(o.seconds)*time.Second)
+	r, err := l.run(ctx, time.Duration(o.seconds)*time.Second)
 	if err != nil {
 		return err
 	}

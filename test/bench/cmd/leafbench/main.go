@@ -24,9 +24,8 @@ import (
 
 // options are the same for every section.
 type options struct {
-	leafd, bare, raw, redis string
-	seconds, rounds         int
-	serverCPU, clientCPU    int
+	leafd           string // the binary
+	seconds, rounds int
 
 	dir string // temporary, removed at the end
 }
@@ -39,13 +38,8 @@ var sections = []struct { //nolint:gochecknoglobals // a table
 func main() {
 	var o options
 	flag.StringVar(&o.leafd, "leafd", "bin/leafd", "the leafd `binary`")
-	flag.StringVar(&o.bare, "bare", "bin/bench/barehttp", "the bare server's `binary`")
-	flag.StringVar(&o.raw, "raw", "bin/bench/rawload", "rawload's `binary`")
-	flag.StringVar(&o.redis, "redis", "redis-server", "Redis' `binary`")
 	flag.IntVar(&o.seconds, "seconds", 3, "length of a round in `seconds`")
 	flag.IntVar(&o.rounds, "rounds", 5, "`number` of rounds a figure is the median of")
-	flag.IntVar(&o.serverCPU, "server-cpu", 0, "`CPU` of the server")
-	flag.IntVar(&o.clientCPU, "client-cpu", 1, "`CPU` of the load generator")
 	flag.Parse()
 	if err := measure(o, flag.Args()); err != nil {
 		o.note("%v", err)
@@ -86,7 +80,7 @@ func machine(ctx context.Context, o options) string {
 	_, model, _ := strings.Cut(string(processor), "model name\t: ")
 	model, _, _ = strings.Cut(model, "\n")
 	loadavg, _ := os.ReadFile("/proc/loadavg")
-	redis, _ := exec.CommandContext(ctx, o.redis, "--version").Output()
+	redis, _ := exec.CommandContext(ctx, "redis-server", "--version").Output()
 	redisVersion, _, _ := strings.Cut(string(redis), " sha=")
 	return fmt.Sprintf("leafd benchmarks of %s; %s; %d CPUs (%s), load average %.4s; %s; medians of %d rounds of %d s.",
 		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), model, loadavg, redisVersion, o.rounds, o.seconds)

@@ -25,9 +25,9 @@ func runHTTP(ctx context.Context, o options) (err error) {
 	defer func() { stopAll(&err, servers[:]...) }()
 	for i := range servers {
 		if i < 2 {
-			servers[i], err = o.start(o.serverCPU, o.bare, func(address string) []string { return []string{"-addr", address} })
+			servers[i], err = start(serverCPU, "bin/bench/barehttp", func(address string) []string { return []string{"-addr", address} })
 		} else {
-			servers[i], err = o.leafdServer(o.serverCPU, filepath.Join(o.dir, "http"))
+			servers[i], err = o.leafdServer(serverCPU, filepath.Join(o.dir, "http"))
 		}
 		if err != nil {
 			return err
@@ -83,11 +83,11 @@ func runHTTP(ctx context.Context, o options) (err error) {
 // runRedis compares leafd with Redis' INCR without persistence, the usual other way to get
 // numbers that don't repeat.
 func runRedis(ctx context.Context, o options) (err error) {
-	path, err := exec.LookPath(o.redis)
+	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return fmt.Errorf("%w; `make deps-bench` installs it", err)
 	}
-	redis, err := o.start(o.serverCPU, path, func(address string) []string {
+	redis, err := start(serverCPU, path, func(address string) []string {
 		return []string{"--bind", "127.0.0.1", "--port", address[strings.LastIndexByte(address, ':')+1:], "--save", "", "--appendonly", "no", "--dir", o.dir}
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func runRedis(ctx context.Context, o options) (err error) {
 	if err := redis.AwaitListening(listening); err != nil {
 		return err
 	}
-	leafd, err := o.leafdServer(o.serverCPU, filepath.Join(o.dir, "redis"))
+	leafd, err := o.leafdServer(serverCPU, filepath.Join(o.dir, "redis"))
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func runRedis(ctx context.Context, o options) (err error) {
 
 // runCost goes through numbers of clients.
 func runCost(ctx context.Context, o options) (err error) {
-	leafd, err := o.leafdServer(o.serverCPU, filepath.Join(o.dir, "cost"))
+	leafd, err := o.leafdServer(serverCPU, filepath.Join(o.dir, "cost"))
 	if err != nil {
 		return err
 	}

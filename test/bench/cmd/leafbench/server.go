@@ -14,7 +14,8 @@ import (
 
 const (
 	// anyCPU leaves a server all CPUs, as it is run for real.
-	anyCPU = -1
+	anyCPU    = -1
+	serverCPU = 0
 	// readyWithin is how long a server may take to answer.
 	readyWithin = 30 * time.Second
 	// stopWithin is how long it may take to stop.
@@ -41,7 +42,7 @@ func (o options) leafdServer(cpu int, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := o.start(cpu, o.leafd, func(address string) []string {
+	s, err := start(cpu, o.leafd, func(address string) []string {
 		return []string{"serve", "--listen", address, "--listen-redis", redis, "--data-dir", dir, "--log-level", "warn"}
 	})
 	if err == nil {
@@ -51,7 +52,7 @@ func (o options) leafdServer(cpu int, dir string) (*server, error) {
 }
 
 // start starts program on a free address, pinned to cpu with GOMAXPROCS=1, or on anyCPU.
-func (o options) start(cpu int, program string, args func(address string) []string) (*server, error) {
+func start(cpu int, program string, args func(address string) []string) (*server, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("%w; `make bench` builds it", err)
 	}

@@ -86,7 +86,7 @@ func tagsLatency(ctx context.Context, o options, one, many string) (err error) {
 	var servers [2]*server
 	defer func() { stopAll(&err, servers[:]...) }()
 	for i, dir := range []string{many, one} {
-		if servers[i], err = o.leafdServer(o.serverCPU, dir); err != nil {
+		if servers[i], err = o.leafdServer(serverCPU, dir); err != nil {
 			return err
 		}
 		if _, err := servers[i].answers(ctx, segmentPath); err != nil {
