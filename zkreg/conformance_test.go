@@ -19,12 +19,6 @@ func newWorld(t testing.TB, root string, addrs ...string) *registrytest.World {
 	return w
 }
 
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	registrytest.Run(t, false, func(t testing.TB) *registrytest.World { return newWorld(t, server.NewRoot(t), server.Addr()) })
-}
-
 // A majority of three takes each write, and a follower may lag behind.
 func TestConformanceOnAnEnsemble(t *testing.T) {
 	t.Parallel()

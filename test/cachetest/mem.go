@@ -17,13 +17,12 @@ var _ worker.Cache = (*Mem)(nil)
 // make it fail, hang or be lost. The zero value is a cache that never held a
 // record. It is safe for concurrent use.
 type Mem struct {
-	mu       sync.Mutex // protects all below
-	record   *worker.Record
-	saves    []worker.Record
-	loadErr  error
-	saveErr  error
-	afterErr error
-	hold     *Hold
+	mu      sync.Mutex // protects all below
+	record  *worker.Record
+	saves   []worker.Record
+	loadErr error
+	saveErr error
+	hold    *Hold
 }
 
 // Hold is a pause that the Saves of a Mem run into.
@@ -89,9 +88,6 @@ func (m *Mem) Save(r worker.Record) error {
 	r = clone(r)
 	r.MaybeStale, r.Restored = false, false
 	m.record = &r
-	if m.afterErr != nil {
-		return m.afterErr
-	}
 	m.saves = append(m.saves, clone(r))
 	return nil
 }
@@ -117,14 +113,6 @@ func (m *Mem) FailSave(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.saveErr = err
-}
-
-// FailAfterSave makes every Save return err although the record took its place,
-// as a file does with a sync that fails, until it is called with nil.
-func (m *Mem) FailAfterSave(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.afterErr = err
 }
 
 // Block makes every Save from now on wait until the pause is released. A Save

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/test/cachetest"
 	"github.com/leafd/leafd/worker"
 )
@@ -85,18 +84,10 @@ func (d *daemon) told(kind worker.EventKind) int {
 
 func (d *daemon) address() string { return d.cfg.Node + ":1" }
 
-// process has a new process open the registry, as its Start will have it.
-func (d *daemon) process() *daemon {
+// start starts a process.
+func (d *daemon) start(ctx context.Context) error {
 	d.reg = d.w.Open(d.cfg.Node, d.address(), d.opts)
 	d.cfg.Registry, d.cfg.Owner = d.reg, uuid.NewString()
-	return d
-}
-
-// start starts a process.
-func (d *daemon) start(ctx context.Context) error { return d.process().begin(ctx) }
-
-// begin goes on with the process that has opened the registry.
-func (d *daemon) begin(ctx context.Context) error {
 	w, err := worker.Start(ctx, d.cfg)
 	if err != nil {
 		return err
@@ -140,20 +131,6 @@ func (d *daemon) report() error {
 	return d.Registry()
 }
 
-// made returns how many requests there were so far; no answer gets lost from now on.
-func (d *daemon) made() int {
-	d.w.LoseAnswer(d.reg, 0, false)
-	return d.w.Requests(d.reg)
-}
-
-// lose has the n-th request from now lose its answer, and waits until that was made.
-func (d *daemon) lose(n int, done bool) {
-	d.t.Helper()
-	until := d.w.Requests(d.reg) + n
-	d.w.LoseAnswer(d.reg, n, done)
-	require.Eventually(d.t, func() bool { return d.w.Requests(d.reg) >= until }, patience, time.Millisecond)
-}
-
 // stop ends the process with a clean stop.
 func (d *daemon) stop() {
 	d.t.Helper()
@@ -181,14 +158,6 @@ func (d *daemon) record() worker.Record {
 	r, err := d.cache.Load()
 	require.NoError(d.t, err)
 	return r
-}
-
-// copied is a daemon on a copy of d's data directory, which looks the same.
-func (d *daemon) copied() *daemon {
-	c := fresh(d.t, d.w, d.cfg.Node, d.opts)
-	c.cfg.DirectoryID = d.cfg.DirectoryID
-	c.cache.Set(d.record())
-	return c
 }
 
 func entries(t testing.TB, w *World) []worker.Entry {
@@ -253,6 +222,3 @@ func together(t testing.TB, daemons []*daemon) []error {
 	group.Wait()
 	return errs
 }
-
-// limitOf is the limit that a report at now leads to, for an instance as young as the suite's.
-func limitOf(now clock.Millis) clock.Millis { return now.Add(worker.YoungLease) }

@@ -69,14 +69,14 @@ type World struct {
 	closing   sync.WaitGroup
 
 	mu    sync.Mutex
-	lines map[*line]bool // mu protects; of those that live
-	down  bool           // mu protects
+	lives map[zkreg.Session]bool // mu protects
+	down  bool                   // mu protects
 }
 
 // member is the registry of a process that can be killed.
 type member struct {
 	*zkreg.Registry
-	line *line
+	session zkreg.Session
 }
 
 // InMemory returns a registry on a ZooKeeper in memory; all have the time of clk.
@@ -95,7 +95,7 @@ func InMemory(t testing.TB, clk clock.Clock) *World {
 // New returns the registry at root of a ZooKeeper that has the time of clk, and these servers.
 func New(t testing.TB, zookeeper sessiontest.ZooKeeper, clk clock.Clock, root string, addrs ...string) *World {
 	t.Helper()
-	w := &World{zookeeper: zookeeper, t: t, root: root, addrs: addrs, clk: clk, lines: map[*line]bool{}}
+	w := &World{zookeeper: zookeeper, t: t, root: root, addrs: addrs, clk: clk, lives: map[zkreg.Session]bool{}}
 	t.Cleanup(w.closing.Wait)
 	var err error
 	w.directory, err = zkreg.OpenDirectory(w.config(Options{SessionTimeout: short, Threshold: Threshold}))
@@ -116,23 +116,22 @@ func (w *World) config(opts Options) zkreg.Config {
 
 // Open enters a daemon.
 func (w *World) Open(node, address string, opts Options) worker.Registry {
-	l := &line{}
+	r := &member{}
 	cfg := w.config(opts)
 	cfg.Node, cfg.Address = node, address
 	cfg.Dial = func(c zksession.Config) (_ zkreg.Session, err error) {
-		l.Session, err = w.zookeeper.Open(c)
-		return l, err
+		r.session, err = w.zookeeper.Open(c)
+		return r.session, err
 	}
-	opened, err := zkreg.Open(cfg)
-	if err != nil {
+	var err error
+	if r.Registry, err = zkreg.Open(cfg); err != nil {
 		panic(err) // of the test itself
 	}
-	r := &member{Registry: opened, line: l}
 	w.t.Cleanup(func() { _ = r.Close() }) // never fails
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.lines[l] = true; w.down {
-		w.zookeeper.Cut(l.Session)
+	if w.lives[r.session] = true; w.down {
+		w.zookeeper.Cut(r.session)
 	}
 	return r
 }
@@ -156,24 +155,24 @@ func (w *World) setDown(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = down
-	for l := range w.lines {
+	for s := range w.lives {
 		if down {
-			w.zookeeper.Cut(l.Session)
+			w.zookeeper.Cut(s)
 		} else {
-			w.zookeeper.Join(l.Session)
+			w.zookeeper.Join(s)
 		}
 	}
 }
 
 // Cut cuts the daemon of r off, until Join or Up.
-func (w *World) Cut(r worker.Registry) { w.zookeeper.Cut(r.(*member).line.Session) }
+func (w *World) Cut(r worker.Registry) { w.zookeeper.Cut(r.(*member).session) }
 
 // Join undoes Cut, where that daemon lives and not all are cut off.
 func (w *World) Join(r worker.Registry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l := r.(*member).line; w.lines[l] && !w.down {
-		w.zookeeper.Join(l.Session)
+	if s := r.(*member).session; w.lives[s] && !w.down {
+		w.zookeeper.Join(s)
 	}
 }
 
@@ -182,17 +181,10 @@ func (w *World) Kill(r worker.Registry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m := r.(*member)
-	w.zookeeper.Cut(m.line.Session)
-	delete(w.lines, m.line)
+	w.zookeeper.Cut(m.session)
+	delete(w.lives, m.session)
 	w.closing.Go(func() { _ = m.Close() }) // it reaches no server
 }
-
-// LoseAnswer has the n-th request of r from now (1 is the next) done, or not
-// done, with ErrUnreachable for an answer. With 0 all answers come again.
-func (w *World) LoseAnswer(r worker.Registry, n int, done bool) { r.(*member).line.loseAnswer(n, done) }
-
-// Requests returns how many requests r has made.
-func (w *World) Requests(r worker.Registry) int { return r.(*member).line.count() }
 
 // live returns the paths of the live nodes at an address.
 func (w *World) live(address string) (paths []string) {

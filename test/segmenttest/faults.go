@@ -53,7 +53,6 @@ type Faults struct {
 
 	plan
 	calls map[Op]int
-	hung  int
 	late  []func()
 }
 
@@ -123,12 +122,6 @@ func (f *Faults) Before(h Hook) { f.do(func() { f.before = h }) }
 // After calls h after each operation took effect; an error is as an answer that got lost.
 func (f *Faults) After(h Hook) { f.do(func() { f.after = h }) }
 
-// Hung returns how many calls wait now.
-func (f *Faults) Hung() (n int) {
-	f.do(func() { n = f.hung })
-	return n
-}
-
 // Calls returns how many calls have begun.
 func (f *Faults) Calls(ops ...Op) (n int) {
 	f.do(func() {
@@ -189,8 +182,6 @@ func (f *Faults) wait(ctx context.Context, d time.Duration, hang chan struct{}) 
 	if d == 0 && hang == nil {
 		return nil
 	}
-	f.do(func() { f.hung++ })
-	defer f.do(func() { f.hung-- })
 	for passed := time.After(d); passed != nil || hang != nil; {
 		select {
 		case <-passed:
