@@ -114,16 +114,16 @@ func TestOpenFails(t *testing.T) {
 		prepare func(t *testing.T, dir string)
 		steps   []string
 	}{
-		"no record": {func(*testing.T, string) {}, []string{cache.StepCreate, cache.StepWrite, cache.StepSync}},
+		"no record": {func(*testing.T, string) {}, []string{cache.StepCreate, cache.StepWrite, cache.StepSync, cache.StepSyncDir}},
 		"damaged record": {func(t *testing.T, dir string) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "worker.json"), []byte("x"), 0o600))
-		}, []string{cache.StepCreate, cache.StepWrite, cache.StepSync}},
+		}, []string{cache.StepCreate, cache.StepWrite, cache.StepSync, cache.StepSyncDir}},
 		"record": {func(t *testing.T, dir string) {
 			c := mustOpen(t, dir)
 			require.NoError(t, c.Save(cachetest.Example(start)))
 			require.NoError(t, c.Close())
 			require.NoError(t, os.Remove(filepath.Join(dir, "worker.saved")))
-		}, []string{cache.StepCreate, cache.StepWrite, cache.StepSync, cache.StepReplace, cache.StepMark}},
+		}, []string{cache.StepCreate, cache.StepWrite, cache.StepSync, cache.StepReplace, cache.StepSyncDir, cache.StepMark}},
 	} {
 		for _, step := range tc.steps {
 			t.Run(name+"/"+step, func(t *testing.T) {
@@ -148,34 +148,6 @@ func TestOpenFails(t *testing.T) {
 				require.NoError(t, mustOpen(t, dir).Close(), "and the lock was released")
 			})
 		}
-	}
-}
-
-// TestOpenFailsToSyncTheDirectory fails the last sync of an Open, whichever it is.
-func TestOpenFailsToSyncTheDirectory(t *testing.T) {
-	for _, record := range []bool{false, true} {
-		t.Run(fmt.Sprintf("record %t", record), func(t *testing.T) {
-			dir := t.TempDir()
-			if record {
-				c := mustOpen(t, dir)
-				require.NoError(t, c.Save(cachetest.Example(start)))
-				require.NoError(t, c.Close())
-			}
-			var temporary bool // a temporary file was made: the directory itself is synced next
-			_, err := cache.OpenHooked(dir, func(step string) error {
-				temporary = temporary || step == cache.StepCreate
-				if temporary && step == cache.StepSyncDir {
-					return syscall.EIO
-				}
-				return nil
-			}, pass)
-			require.ErrorIs(t, err, syscall.EIO)
-			require.ErrorContains(t, err, dir+": sync")
-			c := mustOpen(t, dir)
-			if record {
-				requireHolds(t, c, cachetest.Example(start))
-			}
-		})
 	}
 }
 

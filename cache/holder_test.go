@@ -29,7 +29,7 @@ func TestHolder(t *testing.T) {
 	require.NoError(t, c.Close())
 	requireHolder(0)
 
-	p := startChild(t, dir, "")
+	p := startChild(t, dir)
 	require.True(t, p.awaitSave(t))
 	requireHolder(p.cmd.Process.Pid)
 	require.NoError(t, p.cmd.Process.Kill())

@@ -28,7 +28,7 @@ func TestLoserTouchesNothing(t *testing.T) {
 
 func TestLockOfAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
-	p := startChild(t, dir, "")
+	p := startChild(t, dir)
 	require.True(t, p.awaitSave(t))
 
 	_, err := cache.Open(dir)

@@ -22,16 +22,13 @@ import (
 // start is the timestamp of the first record that a test saves.
 const start clock.Millis = 1700000000000
 
-// The test binary runs itself again as a process that saves without end, to be
-// killed, or that kills itself at a given step.
-const (
-	childDir  = "LEAFD_CACHE_TEST_DIR"  // data directory; set only in a child
-	childStep = "LEAFD_CACHE_TEST_STEP" // "before sync 2": die before the second sync; empty: never
-)
+// childDir is the data directory of a process that saves without end, to be killed: the test binary, which runs itself
+// again; set only in a child.
+const childDir = "LEAFD_CACHE_TEST_DIR"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		if err := child(dir, os.Getenv(childStep)); err != nil {
+		if err := child(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -40,39 +37,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child saves records with timestamps that rise by one from what it finds (or from
-// start), and prints each timestamp once Save has returned nil.
-func child(dir, step string) error {
-	die := func(when string) cache.Hook {
-		seen := map[string]int{}
-		return func(s string) error {
-			seen[s]++
-			if step == fmt.Sprintf("%s %s %d", when, s, seen[s]) {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
-			}
-			return nil
+// child saves records with timestamps that rise by one, and prints each timestamp once Save has returned nil.
+func child(dir string) error {
+	c, err := cache.Open(dir)
+	for next := start; err == nil; next++ {
+		if err = c.Save(cachetest.Example(next)); err == nil {
+			_, err = fmt.Println(int64(next))
 		}
 	}
-	c, err := cache.OpenHooked(dir, die("before"), die("after"))
-	if err != nil {
-		return err
-	}
-	next := start
-	if r, err := c.Load(); err == nil {
-		next = r.Timestamp + 1
-	}
-	for saves := 0; ; next++ {
-		if saves++; step != "" && saves > 50 {
-			return fmt.Errorf("there was no step %q to die at", step)
-		}
-		if err := c.Save(cachetest.Example(next)); err != nil {
-			return err
-		}
-		if _, err := fmt.Println(int64(next)); err != nil {
-			return err
-		}
-	}
+	return err
 }
 
 // process is a running child.
@@ -82,12 +55,12 @@ type process struct {
 	acked clock.Millis // the timestamp of its last Save that returned nil, or 0
 }
 
-func startChild(t *testing.T, dir, step string) *process {
+func startChild(t *testing.T, dir string) *process {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	p := &process{cmd: exec.Command(exe)}
-	p.cmd.Env = append(os.Environ(), childDir+"="+dir, childStep+"="+step)
+	p.cmd.Env = append(os.Environ(), childDir+"="+dir)
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
