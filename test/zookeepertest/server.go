@@ -19,11 +19,9 @@ package zookeepertest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -88,20 +86,6 @@ func Shared(t testing.TB) *Server {
 
 // StopAfter returns a Runner that runs m, and then stops the shared server.
 func StopAfter(m proctest.Runner) proctest.Runner { return shared.StopAfter(m) }
-
-// AwaitUnconnected waits until the server has no connection of the session: it has read all
-// that came by one that broke.
-func (s *Server) AwaitUnconnected(t testing.TB, session int64) {
-	t.Helper()
-	for {
-		list, err := s.ask(t.Context(), "cons")
-		must(t, err)
-		if !strings.Contains(list, fmt.Sprintf("sid=%#x,", session)) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
 
 func skipInShort(t testing.TB) {
 	t.Helper()

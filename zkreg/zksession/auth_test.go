@@ -64,7 +64,7 @@ func TestDigest(t *testing.T) {
 
 // TestNothingIsSentBeforeTheCredentials, which are sent again where the
 // connection is cut after any number of bytes of the answer, then over a slow line, and on
-// connections after that. TestBlackhole has a session after the first.
+// connections after that.
 func TestNothingIsSentBeforeTheCredentials(t *testing.T) {
 	t.Parallel()
 	server := zookeepertest.Shared(t)

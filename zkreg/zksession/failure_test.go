@@ -2,7 +2,6 @@ package zksession
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -85,73 +84,6 @@ func TestServerKilledAndRestarted(t *testing.T) {
 	require.Zero(t, s.Info().ID)
 }
 
-// TestServerHangs with calls pending, and
-// nothing piles up.
-func TestServerHangs(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Start(t)
-	s := openTest(t, short(6*time.Second, server.Addr()))
-	require.NoError(t, s.Sync(within(t, patience), "/"))
-	server.Pause(t)
-	var wg sync.WaitGroup
-	errs := make(chan error, 100)
-	for i := range cap(errs) {
-		wg.Go(func() {
-			_, err := create(within(t, time.Duration(100+i)*time.Millisecond), s, "/n"+strconv.Itoa(i), nil, 0)
-			errs <- err
-		})
-	}
-	wg.Wait()
-	for range cap(errs) {
-		err := <-errs
-		require.ErrorIs(t, err, errUnreachable)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	}
-	_, err := create(within(t, 100*time.Millisecond), s, "/late", nil, 0)
-	require.ErrorIs(t, err, context.DeadlineExceeded, "all places are taken by requests that no call waits for")
-	s.mu.Lock()
-	require.LessOrEqual(t, s.calls, maxCalls)
-	s.mu.Unlock()
-	await(t, s, disconnected)
-	server.Resume(t)
-	require.Eventually(t, func() bool { return s.Sync(within(t, time.Second), "/") == nil }, patience, time.Millisecond)
-	s.mu.Lock()
-	require.Zero(t, s.calls)
-	s.mu.Unlock()
-	names, _, err := s.Children(within(t, patience), "/")
-	require.NoError(t, err)
-	require.LessOrEqual(t, len(names), maxCalls+1, "requests that were never sent were done")
-}
-
-// TestCloseWhileServerHangs: close returns, and leaves no goroutine behind, which
-// TestMain sees to.
-func TestCloseWhileServerHangs(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Start(t)
-	for _, connected := range []bool{true, false} {
-		s := openTest(t, short(40*time.Second, server.Addr()))
-		if connected {
-			require.NoError(t, s.Sync(within(t, patience), "/"))
-		}
-		server.Pause(t)
-		pending := make(chan error, 1)
-		go func() { _, _, err := s.Get(within(t, patience), "/"); pending <- err }()
-		if connected {
-			require.Eventually(t, func() bool { return !s.drained(0) }, patience, time.Millisecond)
-		}
-		s.Close()
-		require.ErrorIs(t, <-pending, errUnreachable)
-		require.NoError(t, s.Info().Failure, "we closed it")
-		select {
-		case _, open := <-s.ended:
-			require.False(t, open)
-		default:
-			require.Fail(t, "go-zookeeper's goroutines are still there")
-		}
-		server.Resume(t)
-	}
-}
-
 // TestOneOfThreeHangs, and then the leader dies: the session goes on elsewhere.
 func TestOneOfThreeHangs(t *testing.T) {
 	t.Parallel()
@@ -180,56 +112,4 @@ func TestOneOfThreeHangs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, id, stat.EphemeralOwner)
 	require.Zero(t, s.Info().Expiries)
-}
-
-// TestBlackhole that is shorter than the session: it goes on; and one that is longer: another
-// one is opened, in which nothing is sent before the credentials.
-func TestBlackhole(t *testing.T) {
-	t.Parallel()
-	s, proxy, root := proxied(t, as(short(10*time.Second), "leafd", "secret"))
-	mine, observer := root+"/mine", zookeepertest.Shared(t).Conn(t)
-	ephemeral(t, s, mine)
-	first := s.Info().ID
-
-	proxy.Blackhole(t, true)
-	_, err := set(within(t, 200*time.Millisecond), s, mine, []byte("x"), -1)
-	require.ErrorIs(t, err, errUnreachable)
-	require.NotErrorIs(t, err, ErrOtherConnection, "it was sent, as far as anybody can know")
-	proxy.Blackhole(t, false)
-	requireData(t, s, root, "")
-	require.Equal(t, first, s.Info().ID)
-
-	proxy.Blackhole(t, true)
-	require.Eventually(t, func() bool { found, _, err := observer.Exists(mine); return err == nil && !found }, patience, 10*time.Millisecond)
-	proxy.Blackhole(t, false)
-	requireData(t, s, root, "")
-	require.NotEqual(t, first, s.Info().ID)
-	require.EqualValues(t, 1, s.Info().Expiries)
-	ephemeral(t, s, mine)
-	_, stat, err := s.Get(within(t, patience), mine)
-	require.NoError(t, err)
-	require.Equal(t, s.Info().ID, stat.EphemeralOwner)
-}
-
-// TestServerLosesItsData: a server that lost its disk doesn't take back a session that
-// saw more than it knows. Another one is opened once that session is over.
-func TestServerLosesItsData(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Start(t)
-	s := openTest(t, short(2*time.Second, server.Addr()))
-	for i := range 5 {
-		_, err := create(within(t, patience), s, "/n"+strconv.Itoa(i), nil, 0)
-		require.NoError(t, err)
-	}
-	first := s.Info().ID
-	server.Wipe(t)
-	require.NoError(t, s.Sync(within(t, patience), "/"))
-	names, _, err := s.Children(within(t, patience), "/")
-	require.NoError(t, err)
-	require.Equal(t, []string{"zookeeper"}, names)
-	require.NotEqual(t, first, s.Info().ID)
-	info := s.Info()
-	require.Equal(t, Connected, info.State)
-	require.Equal(t, s.Info().ID, info.ID)
-	require.EqualValues(t, 1, info.Expiries)
 }

@@ -1,17 +1,12 @@
 package zksession
 
 import (
-	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
-
-	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // TestAnswerLost: the answer to a create is cut at any place.
@@ -53,34 +48,6 @@ func TestReadsAreRepeated(t *testing.T) {
 	require.NoError(t, <-answer)
 }
 
-// TestManyChildren and large nodes fit.
-func TestManyChildren(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	root := server.NewRoot(t)
-	s := openTest(t, to(server.Addr()))
-	_, err := create(within(t, patience), s, root, nil, 0)
-	require.NoError(t, err)
-	const children, batch = 2000, 100
-	for range children / batch {
-		ops := make([]any, batch)
-		for i := range ops {
-			ops[i] = &zk.CreateRequest{Path: root + "/a-rather-long-name-of-a-node.example.com:8080-", Flags: zk.FlagSequence}
-		}
-		_, err := s.Multi(within(t, patience), 0, ops...)
-		require.NoError(t, err)
-	}
-	names, _, err := s.Children(within(t, patience), root)
-	require.NoError(t, err)
-	require.Len(t, names, children)
-	large := make([]byte, 1<<20-1<<10)
-	_, err = set(within(t, patience), s, root, large, -1)
-	require.NoError(t, err)
-	data, _, err := s.Get(within(t, patience), root)
-	require.NoError(t, err)
-	require.Equal(t, large, data)
-}
-
 // TestNothingIsSentLate: no connection is opened while a request of the one before
 // is outstanding.
 func TestNothingIsSentLate(t *testing.T) {
@@ -92,47 +59,6 @@ func TestNothingIsSentLate(t *testing.T) {
 	require.Never(t, func() bool { return s.Info().Connects > 1 }, 2*time.Second, 10*time.Millisecond)
 	s.leave()
 	awaitConnects(t, s, 2)
-}
-
-// TestAbandonedRequestsAreNotDoneLater: many calls with little time, over a line
-// that comes and goes. What wasn't done when the line went isn't done when it is
-// back.
-func TestAbandonedRequestsAreNotDoneLater(t *testing.T) {
-	t.Parallel()
-	s, proxy, root := proxied(t, Config{})
-	observer := zookeepertest.Shared(t).Conn(t)
-	count := func() int {
-		_, stat, err := observer.Exists(root)
-		require.NoError(t, err)
-		return int(stat.NumChildren)
-	}
-	for range 4 {
-		ctx, stop := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for range maxCalls {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-					_, _ = create(soon, s, root+"/n-", nil, zk.FlagSequence)
-					cancel()
-				}
-			})
-		}
-		require.Eventually(t, func() bool { return count() > 0 }, patience, time.Millisecond)
-		proxy.Down(t)
-		await(t, s, disconnected)
-		stop()
-		wg.Wait()
-		// What the server has of before the line went it may still do: it reads all of it before
-		// it closes the connection, and does it before the sync.
-		zookeepertest.Shared(t).AwaitUnconnected(t, s.Info().ID)
-		_, err := observer.Sync(root)
-		require.NoError(t, err)
-		before := count()
-		proxy.Up(t)
-		require.NoError(t, s.Sync(within(t, patience), root))
-		require.Equal(t, before, count())
-	}
 }
 
 // TestRequestLeftUnanswered by a server that answers pings: it is left.

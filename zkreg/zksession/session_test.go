@@ -113,70 +113,24 @@ func remove(ctx context.Context, s *Session, path string, version int32) error {
 	return err
 }
 
-// TestErrorsAboutNodes come through as ZooKeeper has them, and are not errUnreachable. So do
-// those that the suite of package sessiontest draws.
-func TestErrorsAboutNodes(t *testing.T) {
+// What go-zookeeper refuses by itself, and what a transaction was refused for, come through as they are.
+func TestErrorsOfRequests(t *testing.T) {
 	t.Parallel()
-	server := zookeepertest.Shared(t)
-	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
+	s := openTest(t, to(zookeepertest.Shared(t).Addr()))
 	ctx := within(t, patience)
-	_, err := s.Multi(ctx, 0, &zk.CreateRequest{Path: root}, &zk.CreateRequest{Path: root + "/mine", Flags: zk.FlagEphemeral})
-	require.NoError(t, err)
-	for name, test := range map[string]struct {
-		do   func() error
-		want error
-	}{
-		"set nothing":       {func() error { _, err := set(ctx, s, root+"/none", nil, -1); return err }, zk.ErrNoNode},
-		"set old version":   {func() error { _, err := set(ctx, s, root, nil, 7); return err }, zk.ErrBadVersion},
-		"remove with child": {func() error { return remove(ctx, s, root, -1) }, zk.ErrNotEmpty},
-		"create below mine": {
-			func() error { _, err := create(ctx, s, root+"/mine/child", nil, 0); return err }, zk.ErrNoChildrenForEphemerals,
+	for want, do := range map[error]func() error{
+		zk.ErrInvalidPath:  func() error { _, _, err := s.Get(ctx, "x"); return err },
+		zk.ErrShortBuffer:  func() error { _, err := set(ctx, s, "/", make([]byte, 2<<20), -1); return err },
+		zk.ErrBadArguments: func() error { _, err := s.Multi(ctx, 0, "nonsense"); return err },
+		zk.ErrNodeExists: func() error {
+			_, err := s.Multi(ctx, 0, &zk.CreateRequest{Path: "/zookeeper"}, &zk.DeleteRequest{Path: "/none"})
+			require.ErrorContains(t, err, "create /zookeeper")
+			return err
 		},
-		"no path":   {func() error { _, _, err := s.Get(ctx, "x"); return err }, zk.ErrInvalidPath},
-		"too large": {func() error { _, err := set(ctx, s, root, make([]byte, 2<<20), -1); return err }, zk.ErrShortBuffer},
 	} {
-		t.Run(name, func(t *testing.T) {
-			err := test.do()
-			require.ErrorIs(t, err, test.want)
-			require.NotErrorIs(t, err, errUnreachable)
-			require.NotErrorIs(t, err, ErrOtherConnection)
-		})
+		err := do()
+		require.ErrorIs(t, err, want)
+		require.NotErrorIs(t, err, errUnreachable)
+		require.NotErrorIs(t, err, ErrOtherConnection)
 	}
-}
-
-func TestMulti(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	s, root := openTest(t, to(server.Addr())), server.NewRoot(t)
-	ctx := within(t, patience)
-	responses, err := s.Multi(ctx, 0,
-		&zk.CreateRequest{Path: root, Data: []byte("a")},
-		&zk.CreateRequest{Path: root + "/n-", Flags: zk.FlagSequence},
-	)
-	require.NoError(t, err)
-	require.Len(t, responses, 2)
-	require.Equal(t, root+"/n-0000000000", responses[1].String)
-
-	responses, err = s.Multi(ctx, 0,
-		&zk.CheckVersionRequest{Path: root, Version: 0},
-		&zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0},
-		&zk.CreateRequest{Path: root, Data: []byte("a")},
-		&zk.DeleteRequest{Path: root + "/n-0000000000", Version: 9},
-	)
-	require.ErrorIs(t, err, zk.ErrNodeExists)
-	require.NotErrorIs(t, err, zk.ErrBadVersion)
-	require.ErrorContains(t, err, "create "+root)
-	require.NotErrorIs(t, err, errUnreachable)
-	require.Len(t, responses, 4)
-	requireData(t, s, root, "a") // none of it was done
-
-	_, err = s.Multi(ctx, 0, &zk.CheckVersionRequest{Path: root, Version: 3})
-	require.ErrorIs(t, err, zk.ErrBadVersion)
-	responses, err = s.Multi(ctx, 0, &zk.SetDataRequest{Path: root, Data: []byte("b"), Version: 0}, &zk.DeleteRequest{Path: root + "/n-0000000000"})
-	require.NoError(t, err)
-	require.EqualValues(t, 1, responses[0].Stat.Version)
-	_, err = s.Multi(ctx, 0, "nonsense")
-	require.ErrorIs(t, err, zk.ErrBadArguments)
-	_, err = s.Multi(within(t, 0), 0, &zk.DeleteRequest{Path: root})
-	require.ErrorIs(t, err, errUnreachable)
 }

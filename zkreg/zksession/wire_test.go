@@ -82,38 +82,6 @@ func TestWhatTheSessionSawIsForgotten(t *testing.T) {
 	}
 }
 
-// TestGreetingWaitsForTheCredentials: go-zookeeper is told that there is a session
-// once the server has taken them, and sends nothing before.
-func TestGreetingWaitsForTheCredentials(t *testing.T) {
-	const refused = -115
-	for name, test := range map[string]struct {
-		answer []byte
-		wants  string
-	}{
-		"taken":            {answer(authXid&0xffffffff, 0), ""},
-		"refused":          {answer(authXid&0xffffffff, refused), `refused the credentials of user "leafd"`},
-		"another's answer": {answer(1, 0), "refused"},
-		"none":             {nil, "EOF"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			raw := &script{data: bytes.NewReader(append(greeting(6000, 7), test.answer...))}
-			w := newWire(t, raw)
-			w.resumed, w.session.cfg.Auth = true, &Credentials{"leafd", "secret"}
-			got := make([]byte, len(greeting(6000, 7)))
-			n, err := w.Read(got)
-			require.Equal(t, w.session.cfg.Auth.request(), raw.sent)
-			if test.wants == "" {
-				require.NoError(t, err)
-				require.Equal(t, greeting(6000, 7), got[:n])
-				return
-			}
-			require.Zero(t, n)
-			require.ErrorContains(t, err, test.wants)
-			require.NotContains(t, err.Error(), "secret")
-		})
-	}
-}
-
 // FuzzWire: a server sends any bytes, in any pieces: what comes out is either
 // those, whole, or an error; and no answer is out of bounds.
 func FuzzWire(f *testing.F) {
