@@ -2,7 +2,6 @@ package zkreg_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -529,19 +528,15 @@ func TestClaimMeetsAnotherState(t *testing.T) {
 		require.ErrorIs(t, err, worker.ErrExhausted)
 		require.Equal(t, "of 3", tr.entry(3).Instance)
 	})
-	for name, happen := range map[string]func(tr *tree){
-		"a loss was noted": func(tr *tree) {
+	inTree(t, "a loss was noted", func(t *testing.T, tr *tree) {
+		r, next := tr.meddled("new")
+		next(func() {
 			_, err := tr.Directory().Recover(tr.t.Context())
 			require.NoError(tr.t, err)
-		},
-	} {
-		inTree(t, name, func(t *testing.T, tr *tree) {
-			r, next := tr.meddled("new")
-			next(func() { happen(tr) })
-			_, err := claimAs(t, r, tr.me("new"), tr.clk.Millis())
-			require.ErrorIs(t, err, worker.ErrChanged)
 		})
-	}
+		_, err := claimAs(t, r, tr.me("new"), tr.clk.Millis())
+		require.ErrorIs(t, err, worker.ErrChanged)
+	})
 }
 
 func (tr *tree) entry(workerID int64) worker.Entry {
@@ -553,15 +548,6 @@ func (tr *tree) entry(workerID int64) worker.Entry {
 		}
 	}
 	return worker.Entry{}
-}
-
-// rootOf is what stands in the root.
-func (tr *tree) rootOf() map[string]any {
-	data, _, err := tr.raw.Get(tr.t.Context(), "/leaf")
-	require.NoError(tr.t, err)
-	var root map[string]any
-	require.NoError(tr.t, json.Unmarshal(data, &root))
-	return root
 }
 
 // fixedRoot has a life fix the root until Decide says something else, and returns what it did.
@@ -577,92 +563,6 @@ func fixedRoot(t testing.TB, r *zkreg.Registry, me worker.Record, now clock.Mill
 		require.NoError(t, r.FixRoot(t.Context(), s, me, do))
 		did = append(did, do)
 	}
-}
-
-// loss-raises-floor: what becomes of a root, step by step.
-func TestMend(t *testing.T) {
-	member := func(tr *tree) worker.Record {
-		me := tr.me("a")
-		now := tr.clk.Millis()
-		root := tr.rootOf()
-		me.Cluster, me.LongestLease, me.LongestSession = fmt.Sprint(root["cluster"]), worker.DefaultLease, 30*time.Second
-		me.WorkerID, me.State, me.Limit, me.AckedLimit, me.Acked = 2, worker.RecordActive, now.Add(time.Hour), now.Add(time.Hour), me.Current
-		return me
-	}
-	floorOf := func(tr *tree, lease time.Duration) float64 {
-		return float64(tr.clk.Millis().Add(lease + 2*worker.DefaultClockThreshold))
-	}
-	inTree(t, "the root is gone, made by who belongs to it", func(t *testing.T, tr *tree) {
-		me := member(tr)
-		me.Losses, me.LongestLease = 3, 2*worker.DefaultLease
-		before := tr.rootOf()
-		tr.mem.Wipe()
-		r := tr.open("a")
-		s, err := r.Look(t.Context(), tr.me("newcomer"))
-		require.NoError(t, err)
-		require.ErrorIs(t, r.FixRoot(t.Context(), s, tr.me("newcomer"), worker.Await), worker.ErrNoCluster)
-		require.Nil(t, s.Root)
-		did, then := fixedRoot(t, r, me, tr.clk.Millis())
-		require.Equal(t, []worker.Action{worker.MakeRoot, worker.Repair, worker.Repair}, did)
-		require.Equal(t, worker.PutBack, then)
-		root := tr.rootOf()
-		require.Equal(t, before["cluster"], root["cluster"])
-		require.Equal(t, []any{4., float64(2 * worker.DefaultLease.Milliseconds()), 30_000., floorOf(tr, 2*worker.DefaultLease), float64(tr.clk.Millis())},
-			[]any{root["losses"], root["longest_lease"], root["longest_session"], root["floor"], root["lost_at"]})
-	})
-	inTree(t, "the parent is gone: noted first, by anybody", func(t *testing.T, tr *tree) {
-		tr.LoseEntries()
-		r := tr.open("newcomer")
-		me := tr.me("newcomer")
-		s, err := r.Look(t.Context(), me)
-		require.NoError(t, err)
-		require.NoError(t, r.FixRoot(t.Context(), s, me, worker.Repair))
-		root := tr.rootOf()
-		require.Equal(t, []any{1., 0., floorOf(tr, worker.DefaultLease)}, []any{root["losses"], root["parent_czxid"], root["floor"]})
-		did, then := fixedRoot(t, r, me, tr.clk.Millis())
-		require.Equal(t, []worker.Action{worker.Repair, worker.Repair}, did, "it is made, and then named")
-		require.Equal(t, worker.Enroll, then)
-		require.InDelta(t, 1, tr.rootOf()["losses"], 0)
-		_, stat, err := tr.raw.Get(t.Context(), "/leaf/leaf_forever")
-		require.NoError(t, err)
-		require.InDelta(t, stat.Czxid, tr.rootOf()["parent_czxid"], 0)
-	})
-	inTree(t, "an entry is lost", func(t *testing.T, tr *tree) {
-		me := member(tr)
-		did, then := fixedRoot(t, tr.open("a"), me, tr.clk.Millis())
-		require.Equal(t, []worker.Action{worker.NoteLoss}, did)
-		require.Equal(t, worker.PutBack, then)
-		require.Equal(t, []any{1., floorOf(tr, worker.DefaultLease)}, []any{tr.rootOf()["losses"], tr.rootOf()["floor"]})
-	})
-	inTree(t, "the root has forgotten losses: beyond those that were seen", func(t *testing.T, tr *tree) {
-		me := member(tr)
-		me.Losses = 7
-		did, _ := fixedRoot(t, tr.open("a"), me, tr.clk.Millis())
-		require.Equal(t, []worker.Action{worker.NoteLoss}, did)
-		require.InDelta(t, 8, tr.rootOf()["losses"], 0)
-	})
-	inTree(t, "a longer session", func(t *testing.T, tr *tree) {
-		r := tr.open("a", func(c *zkreg.Config) { c.SessionTimeout = time.Minute })
-		did, then := fixedRoot(t, r, tr.me("a"), tr.clk.Millis())
-		require.Equal(t, []worker.Action{worker.RaiseSession}, did)
-		require.Equal(t, worker.Enroll, then)
-		require.InDelta(t, 60_000, tr.rootOf()["longest_session"], 0)
-		did, _ = fixedRoot(t, tr.open("b"), tr.me("b"), tr.clk.Millis())
-		require.Empty(t, did, "it never falls")
-	})
-	inTree(t, "somebody else is faster", func(t *testing.T, tr *tree) {
-		r, me := tr.open("a"), member(tr)
-		s, err := r.Look(t.Context(), me)
-		require.NoError(t, err)
-		_, err = tr.Directory().Recover(t.Context())
-		require.NoError(t, err)
-		for _, do := range []worker.Action{worker.Repair, worker.NoteLoss, worker.RaiseSession} {
-			require.ErrorIs(t, r.FixRoot(t.Context(), s, me, do), worker.ErrChanged, do)
-		}
-		require.ErrorIs(t, r.FixRoot(t.Context(), worker.Snapshot{}, me, worker.MakeRoot), worker.ErrChanged)
-		require.InDelta(t, 1, tr.rootOf()["losses"], 0)
-		require.Error(t, r.FixRoot(t.Context(), s, me, worker.Enroll), "that is none of its")
-	})
 }
 
 // Where Java Leafs share the tree, the counter of a parent that is made again, and of one
@@ -731,22 +631,6 @@ func TestDamagedIsNobodys(t *testing.T) {
 		require.ErrorContains(t, err, "/leaf/leaf_forever/worker-0000000003")
 		require.ErrorContains(t, err, "never delete it")
 	})
-	inTree(t, "a Java Leaf's payload at our path", func(t *testing.T, tr *tree) {
-		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_forever/worker-0000000003", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
-		require.NoError(t, err)
-		me := tr.me("a")
-		me.WorkerID = 3
-		s, err := tr.open("a").Look(t.Context(), me)
-		require.NoError(t, err)
-		require.Equal(t, worker.StateDamaged, s.Entry.State)
-	})
-	inTree(t, "root", func(t *testing.T, tr *tree) {
-		_, err := sessiontest.Set(t.Context(), tr.raw, "/leaf", []byte("garbage"), -1)
-		require.NoError(t, err)
-		_, err = tr.open("a").Look(t.Context(), tr.me("a"))
-		require.ErrorIs(t, err, worker.ErrDamaged)
-		require.ErrorContains(t, err, "/leaf")
-	})
 	inTree(t, "live node", func(t *testing.T, tr *tree) {
 		tr.Plant(worker.Entry{WorkerID: 3, Node: "a", IP: "a", Port: "1", State: worker.StateActive, Owner: "a life", Instance: "a", Limit: 9})
 		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_temporary/a:1~a", []byte("{"), 0)
@@ -756,43 +640,6 @@ func TestDamagedIsNobodys(t *testing.T) {
 		s, err := tr.open("a").Look(t.Context(), me)
 		require.NoError(t, err)
 		require.NotEmpty(t, s.Live, "somebody is")
-	})
-}
-
-// Show puts this life's node up, in this session, and takes it down again, regardless of which
-// life's was there.
-func TestShow(t *testing.T) {
-	inTree(t, "", func(t *testing.T, tr *tree) {
-		r, me := tr.open("a"), tr.me("a")
-		const p = "/leaf/leaf_temporary/a:1~a"
-		owner := func() string {
-			data, stat, err := tr.raw.Get(t.Context(), p)
-			if err != nil {
-				require.ErrorIs(t, err, zk.ErrNoNode)
-				return ""
-			}
-			require.True(t, stat.EphemeralOwner == 0 || stat.EphemeralOwner == r.Session().ID)
-			return string(data)
-		}
-		for range 2 {
-			require.NoError(t, r.Show(t.Context(), me, true))
-			require.Equal(t, "a life", owner())
-		}
-		for range 2 {
-			require.NoError(t, r.Show(t.Context(), me, false))
-			require.Empty(t, owner())
-		}
-		_, err := sessiontest.Create(t.Context(), tr.raw, p, []byte(`{"owner":"a life"}`), zk.FlagEphemeral) // of a session that ended
-		require.NoError(t, err)
-		require.NoError(t, r.Show(t.Context(), me, true))
-		require.Equal(t, "a life", owner())
-		tr.Expire("a:1")
-		require.Empty(t, owner())
-		require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, "/leaf/leaf_temporary", -1)) // an operator tidied up
-		require.NoError(t, r.Show(t.Context(), me, true))
-		require.Equal(t, "a life", owner())
-		require.NoError(t, r.Close())
-		require.Empty(t, owner())
 	})
 }
 

@@ -35,6 +35,7 @@ func FuzzPaths(f *testing.F) {
 		{"/.", ""},
 		{"/leaf", "/leaf/./x"},
 		{"/\x00", ""},
+		{"/leaf", "/x/"},
 	} {
 		f.Add(s[0], s[1], "order")
 	}

@@ -25,21 +25,11 @@ func TestPaths(t *testing.T) {
 	require.Equal(t, "/snowflake/com.example/forever/worker-0000000003", p.entryOf(3))
 	require.Equal(t, "/a/leaf/leaf_released/0000000003", p.hintOf(3))
 	for name, tt := range map[string]struct{ root, forever string }{
-		"relative":              {"leaf", ""},
-		"the tree's own root":   {"/", ""},
-		"slash at the end":      {"/leaf/", ""},
-		"double slash":          {"/leaf//x", ""},
-		"dots":                  {"/leaf/../x", ""},
-		"ZooKeeper's own":       {"/zookeeper/leaf", ""},
-		"a space":               {"/le af", ""},
-		"not ASCII":             {"/узел", ""},
-		"forever relative":      {"/leaf", "forever"},
-		"forever is the root":   {"/leaf", "/leaf"},
-		"forever among live":    {"/leaf", "/leaf/leaf_temporary"},
-		"forever among hints":   {"/leaf", "/leaf/leaf_released"},
-		"forever below live":    {"/leaf", "/leaf/leaf_temporary/x"},
-		"forever with a NUL":    {"/leaf", "/x\x00"},
-		"forever, slash at end": {"/leaf", "/x/"},
+		"forever relative":    {"/leaf", "forever"},
+		"forever is the root": {"/leaf", "/leaf"},
+		"forever among live":  {"/leaf", "/leaf/leaf_temporary"},
+		"forever among hints": {"/leaf", "/leaf/leaf_released"},
+		"forever below live":  {"/leaf", "/leaf/leaf_temporary/x"},
 	} {
 		_, err := newPaths(tt.root, tt.forever)
 		require.Error(t, err, name)
