@@ -2,7 +2,6 @@ package segment_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -51,18 +50,4 @@ func ExampleService_NextRanges() {
 	first, last := ranges[0].First, ranges[len(ranges)-1].Last
 	fmt.Println(first, last, stop())
 	// Output: 100 1599 <nil>
-}
-
-// A tag without a row is told apart from a service that can't say now.
-func ExampleService_Find() {
-	svc, stop := running(1, 2000)
-	_, err := svc.Find(context.Background(), []byte("user"))
-	fmt.Println(errors.Is(err, segment.ErrUnknownTag))
-	fmt.Println(stop())
-	_, err = svc.Find(context.Background(), []byte("account"))
-	fmt.Println(errors.Is(err, segment.ErrUnavailable))
-	// Output:
-	// true
-	// <nil>
-	// true
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -152,21 +151,27 @@ func TestConditionalUpdate(t *testing.T) {
 		b := a.beside()
 		a.store.Delay(time.Millisecond)
 		b.store.Delay(time.Millisecond)
-		var check checker
-		for range 200 {
-			for _, d := range []*daemon{a, b} {
-				go func() {
-					if id, err := d.try("order"); err == nil {
-						check.add(d.name, "order", id)
-					}
-				}()
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		clocktest.Pass(time.Second)
+		check := atOnce(a, b)
 		require.Empty(t, check.twice)
 		require.Greater(t, len(check.seen), 100)
 	})
+}
+
+// atOnce has each of daemons asked 200 times, at the same moments.
+func atOnce(daemons ...*daemon) *checker {
+	check := &checker{}
+	for range 200 {
+		for _, d := range daemons {
+			go func() {
+				if id, err := d.try("order"); err == nil {
+					check.add(d.name, "order", id)
+				}
+			}()
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	clocktest.Pass(time.Second)
+	return check
 }
 
 // high-mark-decides: two databases that know nothing of each other, under one guard.
@@ -181,18 +186,7 @@ func TestTwoTablesOneGuard(t *testing.T) {
 			b := a.beside(func(d *daemon) { d.store = segmenttest.NewStore(); d.store.Set("order", 0, 5) })
 			a.guard.Delay(time.Millisecond)
 			b.guard.Delay(time.Millisecond)
-			var check checker
-			for range 200 {
-				for _, d := range []*daemon{a, b} {
-					go func() {
-						if id, err := d.try("order"); err == nil {
-							check.add(d.name, "order", id)
-						}
-					}()
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
-			clocktest.Pass(time.Second)
+			check := atOnce(a, b)
 			require.Equal(t, agrees, len(check.twice) > 0)
 			require.Greater(t, len(check.seen), 100)
 			if !agrees {
@@ -487,62 +481,4 @@ func TestMarksCantBeWritten(t *testing.T) {
 		d.served("order", time.Second)
 		require.Empty(t, d.Troubles())
 	})
-}
-
-// What Fetched is told: each attempt of a tag, but what the end of Run broke off.
-func TestFetchesAreTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type told struct {
-			tag  string
-			took time.Duration
-			ok   bool
-		}
-		attempts := make(chan told, 100)
-		d := newDaemon(t, with(func(c *segment.Config) {
-			c.Fetched = func(tag string, took time.Duration, err error) { attempts <- told{tag, took, err == nil} }
-		}))
-		d.store.Set("order", 0, 100)
-		d.store.Delay(3*time.Millisecond, segmenttest.OpBegin)
-		d.store.FailNext(1, errBoom, segmenttest.OpBegin)
-		d.id("order")
-		require.Equal(t, told{"order", 3 * time.Millisecond, false}, <-attempts)
-		require.Equal(t, told{"order", 3 * time.Millisecond, true}, <-attempts)
-		d.store.Hang(segmenttest.OpBegin)
-		d.draw("order", 50)
-		synctest.Wait()
-		d.stop()
-		require.Empty(t, attempts)
-	})
-}
-
-// Ten daemons on a cold tag, with a guard that is far away; and a database that is.
-func TestFarAway(t *testing.T) {
-	for name, c := range map[string]struct {
-		store, guard time.Duration
-		refused      int
-	}{"guard": {time.Millisecond, 60 * time.Millisecond, 4}, "database": {100 * time.Millisecond, time.Millisecond, 0}} {
-		clocktest.Run(t, name, func(t *testing.T) {
-			first := newDaemon(t, guarded)
-			first.store.Set("order", 0, 1000)
-			all := []*daemon{first}
-			for c.guard > c.store && len(all) < 10 {
-				all = append(all, first.beside())
-			}
-			var refused atomic.Int64
-			var served sync.WaitGroup
-			for _, d := range all {
-				d.store.Delay(c.store)
-				d.guard.Delay(c.guard)
-				served.Go(func() {
-					if _, err := d.try("order"); err != nil {
-						refused.Add(1)
-						d.served("order", 1600*time.Millisecond)
-					}
-				})
-			}
-			served.Wait()
-			require.LessOrEqual(t, refused.Load(), int64(c.refused))
-			require.Zero(t, first.Guard().Unguarded)
-		})
-	}
 }

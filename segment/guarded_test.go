@@ -138,19 +138,6 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// A root that is written again and again by daemons that start stops no fetch.
-func TestRootMoves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, required)
-		d.store.Set("order", 0, 10)
-		for range 50 {
-			d.guard.WriteRoot()
-			d.drain("order")
-			time.Sleep(200 * time.Millisecond)
-		}
-	})
-}
-
 // raised-after-a-loss: all marks on this disk, those of fetches that were between high and mark among them, once for each
 // loss; a root that was restored counts again. What deletes a tag stays.
 func TestRaiseAfterALoss(t *testing.T) {

@@ -16,7 +16,7 @@ const usedTagBytes = 2 << 10
 
 // A tag in use takes little: with both of its ranges, and what the marks in memory keep.
 func TestUsedTagTakesLittle(t *testing.T) {
-	const tags = 20_000
+	const tags = 5_000
 	store := segmenttest.NewStore()
 	for i := range tags {
 		store.Set(fmt.Sprintf("tag-%d", i), 1, 1000)

@@ -16,7 +16,7 @@ import (
 	"github.com/leafd/leafd/test/segmenttest"
 )
 
-// A database that refuses costs an idle daemon with 20,000 tags in use a few statements a second, and all have their ranges
+// A database that refuses costs an idle daemon with thousands of tags in use a few statements a second, and all have their ranges
 // a moment after it is back.
 func TestOutageOfManyTags(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -24,7 +24,7 @@ func TestOutageOfManyTags(t *testing.T) {
 		away func(s *segmenttest.Store) (back func())
 		is   error
 	}{
-		"killed":         {20000, func(s *segmenttest.Store) func() { s.Fail(segmenttest.ErrAway); return func() { s.Fail(nil) } }, segment.ErrStore},
+		"killed":         {5000, func(s *segmenttest.Store) func() { s.Fail(segmenttest.ErrAway); return func() { s.Fail(nil) } }, segment.ErrStore},
 		"frozen":         {1000, func(s *segmenttest.Store) func() { return s.Hang() }, segment.ErrStore},
 		"read-only":      {1000, func(s *segmenttest.Store) func() { s.ReadOnly(true); return func() { s.ReadOnly(false) } }, segment.ErrReadOnly},
 		"without a name": {1000, func(s *segmenttest.Store) func() { s.Fail(errBoom, segmenttest.OpMove); return func() { s.Fail(nil) } }, errBoom},

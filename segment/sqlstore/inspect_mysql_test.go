@@ -117,35 +117,6 @@ func TestInspectorPrivileges(t *testing.T) {
 	require.ElementsMatch(t, []sqlstore.TagFacts{{MaxID: 7, Step: 10}, {Tag: "a", MaxID: 1}}, rows, "nothing was changed")
 }
 
-func TestInspectorServer(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	name := server.NewDatabase(t)
-	db := server.DB(t, name)
-	_, err := db.ExecContext(t.Context(), leafTable+"; DROP USER IF EXISTS plain@'127.0.0.1'; CREATE USER plain@'127.0.0.1'; GRANT SELECT, UPDATE ON leaf_alloc TO plain@'127.0.0.1'")
-	require.NoError(t, err)
-	i := inspect(t, "plain@tcp("+server.Addr()+")/"+name)
-	f, err := i.Server(within(t, patience))
-	require.NoError(t, err)
-	require.Contains(t, f.Version, ".")
-	require.False(t, f.ReadOnly)
-	require.False(t, f.StatementBinlog)
-	require.Empty(t, f.Weak)
-	execSQL(t, db, "SET GLOBAL read_only = 1")
-	f, err = i.Server(within(t, patience))
-	execSQL(t, db, "SET GLOBAL read_only = 0")
-	require.NoError(t, err)
-	require.True(t, f.ReadOnly)
-
-	_, err = inspect(t, "plain:wrong@tcp("+server.Addr()+")/"+name).Server(within(t, patience))
-	require.ErrorContains(t, err, "check user, password and database of the DSN")
-	require.NotContains(t, err.Error(), "wrong@")
-	server.Stop(t)
-	_, err = i.Server(within(t, patience))
-	require.Error(t, err)
-	_, err = sqlstore.OpenInspector(sqlstore.Config{DSN: "nonsense"})
-	require.ErrorIs(t, err, sqlstore.ErrBadDSN)
-}
-
 // What lets a server lose commits, and what it refuses when it logs statements.
 func TestInspectorWeaknesses(t *testing.T) {
 	server := mariadbtest.Start(t, "--log-bin", "--binlog-format=STATEMENT", "--sync-binlog=1")

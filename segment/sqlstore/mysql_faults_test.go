@@ -342,44 +342,6 @@ func TestMySQLSetUpWrong(t *testing.T) {
 	require.EqualValues(t, 1, maxIDOf(t, tableDB, "leaf-segment-test"))
 }
 
-// TestMySQLOneTagLocksNoOther: a transaction on one row, held open, keeps no
-// fetch of another tag waiting, as it would if the rows were searched for and
-// not found by the primary key.
-func TestMySQLOneTagLocksNoOther(t *testing.T) {
-	for name, c := range tables {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for a second, the shortest that the server knows
-			server := mariadbtest.Shared(t)
-			database, db := newTable(t, server, c.script, c.before)
-			if c.fixture.NoTime {
-				execSQL(t, db, "ALTER TABLE leaf_alloc ALTER create_time SET DEFAULT '2001-02-03'; "+c.after)
-			}
-			execSQL(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 10), ('b', 1, 10), ('c', 1, 10)")
-			tx, err := db.BeginTx(t.Context(), nil)
-			require.NoError(t, err)
-			defer func() { require.NoError(t, tx.Rollback()) }()
-			_, err = tx.ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'b'")
-			require.NoError(t, err)
-			store := openMySQL(t, server.DSN(database)+generous)
-			for _, tag := range []string{"a", "c"} {
-				_, err := storetest.Fetch(within(t, patience), store, tag, 10, 0)
-				require.NoError(t, err)
-			}
-			// With the server's own bound on the wait this one is refused.
-			store = openMySQL(t, server.DSN(database)+"?readTimeout=30s&innodb_lock_wait_timeout=1")
-			_, err = storetest.Fetch(within(t, patience), store, "b", 10, 0)
-			require.ErrorIs(t, err, segment.ErrLocked)
-			require.ErrorContains(t, err, "nothing was taken")
-			require.NotErrorIs(t, err, segment.ErrStore)
-			batch, err := store.Begin(within(t, patience), []string{"c", "b", "a"})
-			require.NoError(t, err)
-			require.Len(t, batch.Rows(), 2, "of several those that are free")
-			require.Equal(t, []string{"b"}, batch.Skipped())
-			batch.Rollback(t.Context())
-		})
-	}
-}
-
 // TestPeopleKeepNoFetchWaiting: all the connections for lists and changes hang, and ranges
 // are fetched and tags read beside them.
 func TestPeopleKeepNoFetchWaiting(t *testing.T) {

@@ -21,10 +21,10 @@ import (
 )
 
 // twoHosts returns two servers, the first with a table, and the DSN that names both.
-func twoHosts(t *testing.T, more ...string) (hosts [2]*mariadbtest.Server, dbs [2]*sql.DB, dsn string) {
+func twoHosts(t *testing.T) (hosts [2]*mariadbtest.Server, dbs [2]*sql.DB, dsn string) {
 	t.Helper()
 	for i := range hosts {
-		hosts[i] = mariadbtest.Start(t, append(more, fmt.Sprintf("--server-id=%d", i+1))...)
+		hosts[i] = mariadbtest.Start(t, fmt.Sprintf("--server-id=%d", i+1))
 		execSQL(t, hosts[i].DB(t, ""), "CREATE DATABASE leaf")
 		dbs[i] = hosts[i].DB(t, "leaf")
 	}
@@ -130,35 +130,4 @@ func TestMySQLHosts(t *testing.T) {
 	hosts[0].Kill(t)
 	_, now = switched(t, openMySQL(t, dsn))
 	require.Equal(t, second, now)
-}
-
-// TestMySQLPromotedReplica: the primary dies, and a replica that lacks its last commits takes its place. The row tells by its
-// server.
-func TestMySQLPromotedReplica(t *testing.T) {
-	hosts, dbs, dsn := twoHosts(t, "--log-bin", "--binlog-format=ROW")
-	if hosts[0].MySQL() {
-		return // its replication is set up by other words
-	}
-	_, port, _ := strings.Cut(hosts[0].Addr(), ":")
-	execSQL(t, dbs[1], "SET GLOBAL read_only = 1; DROP DATABASE leaf; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = "+port+", MASTER_USER = 'root'; START SLAVE")
-	store := openMySQL(t, dsn)
-	row, primary := switched(t, store)
-	require.EqualValues(t, 1, row.MaxID)
-	replica := hosts[1].DB(t, "leaf")
-	require.Eventually(t, func() bool {
-		var maxID int64
-		err := replica.QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'").Scan(&maxID)
-		return err == nil && maxID == 11
-	}, patience, 10*time.Millisecond)
-	execSQL(t, replica, "STOP SLAVE")
-	row, server := switched(t, store)
-	require.EqualValues(t, 11, row.MaxID)
-	require.Equal(t, primary, server)
-	hosts[0].Kill(t)
-	_, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
-	require.ErrorIs(t, err, segment.ErrStore, "the replica takes no writes")
-	execSQL(t, replica, "SET GLOBAL read_only = 0")
-	row, server = switched(t, store)
-	require.EqualValues(t, 11, row.MaxID, "the commit from 11 to 21 is lost here")
-	require.NotEqual(t, primary, server)
 }

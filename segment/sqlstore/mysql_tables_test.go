@@ -40,7 +40,7 @@ func TestMySQLTables(t *testing.T) {
 			require.NoError(t, err)
 			row, err := store.Get(within(t, patience), "user")
 			require.NoError(t, err)
-			require.Equal(t, []any{"changed", int64(20), c.fixture.NoTime}, []any{row.Description, row.Step, row.UpdateTime.IsZero()})
+			require.Equal(t, []any{"changed", int64(20), c.script == articleIDScript}, []any{row.Description, row.Step, row.UpdateTime.IsZero()})
 			rows, err = store.Page(within(t, patience), "order", "", 10)
 			require.NoError(t, err)
 			require.Equal(t, []segment.Row{row}, rows)

@@ -69,33 +69,36 @@ func maxIDOf(t testing.TB, db *sql.DB, tag string) (maxID int64) {
 
 const wide = "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; "
 
-// tables are the tables that leafd meets: its own, the Java Leaf's, and those of the articles.
+// tables are the tables that leafd meets: its own, the Java Leaf's, and those of the articles. Every path goes through each in
+// TestMySQLTables; the whole suite through those with a fixture.
 var tables = map[string]struct {
 	script, before, after string
-	fixture               storetest.SQLFixture
+	fixture               *storetest.SQLFixture
 }{
-	"our table":                      {script: ourScript},
-	"Java's table in latin1":         {script: javaScript, before: "ALTER DATABASE CHARACTER SET latin1; ", fixture: storetest.SQLFixture{Narrow: true}},
+	"our table":                      {script: ourScript, fixture: &storetest.SQLFixture{}},
+	"Java's table in latin1":         {script: javaScript, before: "ALTER DATABASE CHARACTER SET latin1; ", fixture: &storetest.SQLFixture{Narrow: true}},
 	"Java's table in utf8mb4_ci":     {script: javaScript, before: wide},
-	"the article's table in utf8":    {script: articleScript, before: "ALTER DATABASE CHARACTER SET utf8; ", fixture: storetest.SQLFixture{Narrow: true, Description: "desc"}},
-	"the article's table with an id": {script: articleIDScript, before: wide, fixture: storetest.SQLFixture{Description: "desc", NoTime: true}},
+	"the article's table in utf8":    {script: articleScript, before: "ALTER DATABASE CHARACTER SET utf8; "},
+	"the article's table with an id": {script: articleIDScript, before: wide, fixture: &storetest.SQLFixture{Description: "desc", NoTime: true}},
 	"with an id, and biz_tag unique": {
 		script: articleIDScript, before: wide, after: "ALTER TABLE leaf_alloc DROP KEY biz_tag, ADD UNIQUE (biz_tag)",
-		fixture: storetest.SQLFixture{Description: "desc", NoTime: true},
 	},
 }
 
 func TestMySQLConformance(t *testing.T) {
 	for name, c := range tables {
+		if c.fixture == nil {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			server := mariadbtest.Shared(t)
 			storetest.RunSQL(t, func(t *testing.T) storetest.SQLFixture {
 				database, db := newTable(t, server, c.script, c.before)
 				if c.fixture.NoTime { // an operator's INSERT gives one
-					execSQL(t, db, "ALTER TABLE leaf_alloc ALTER create_time SET DEFAULT '2001-02-03'; "+c.after)
+					execSQL(t, db, "ALTER TABLE leaf_alloc ALTER create_time SET DEFAULT '2001-02-03'")
 				}
 				dsn := server.DSN(database) + generous
-				fixture := c.fixture
+				fixture := *c.fixture
 				fixture.DB = db
 				fixture.Open = func(t testing.TB) storetest.Store {
 					t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -213,61 +212,6 @@ func testCancelled(t *testing.T, f *harness) {
 	require.Equal(t, segment.Range{Lo: 1, Hi: 11}, f.fetch(t, "order", 10))
 }
 
-func testConcurrent(t *testing.T, f *harness) {
-	const goroutines, fetches = 16, 30
-	f.add(t, "order", 1, 10)
-	daemons := []Store{f.store, f.open(t)}
-	ranges := collect(t, goroutines, fetches, func(ctx context.Context, g, i int) (segment.Range, error) {
-		return FetchPatiently(ctx, daemons[g%len(daemons)], "order", int64(g+i), 0)
-	})
-	require.Len(t, ranges, goroutines*fetches)
-	maxID, _ := f.row(t, "order")
-	requireContiguous(t, ranges, 1, maxID)
-}
-
-// testRecreated: the row comes and goes while it is being fetched. A fetch
-// finds it, or it doesn't, or it is the victim of a deadlock, which databases are
-// free to see there; but no range comes twice, and in the end all works.
-func testRecreated(t *testing.T, f *harness) {
-	f.add(t, "order", 1, 10)
-	admin := f.open(t)
-	ctx := patient(t)
-	until := func(do func() error, done error) {
-		for ctx.Err() == nil {
-			if err := do(); err == nil || errors.Is(err, done) {
-				return
-			}
-		}
-		t.Error("neither done nor refused in time")
-	}
-	recreated := make(chan struct{})
-	go func() {
-		defer close(recreated)
-		for i := range int64(20) {
-			until(func() error { _, err := admin.Delete(ctx, "order", nil); return err }, segment.ErrUnknownTag)
-			// Each life of the row has IDs of its own.
-			row := segment.Row{Tag: "order", MaxID: (i + 1) << 32, Step: 10}
-			until(func() error { return admin.Create(ctx, row, nil) }, segment.ErrTagExists)
-		}
-	}()
-	var seen []int64
-	for running := true; running; {
-		select {
-		case <-recreated:
-			running = false
-		default:
-		}
-		if r, err := Fetch(ctx, f.store, "order", 10, 0); err == nil {
-			seen = append(seen, r.Lo)
-		}
-	}
-	last := f.fetch(t, "order", 10)
-	seen = append(seen, last.Lo)
-	slices.Sort(seen)
-	require.Len(t, slices.Compact(slices.Clone(seen)), len(seen), "a range was given out twice")
-	require.GreaterOrEqual(t, last.Lo, int64(20<<32))
-}
-
 func testClosed(t *testing.T, f *harness) {
 	f.add(t, "order", 1, 10)
 	store := f.Open(t)
@@ -280,17 +224,6 @@ func testClosed(t *testing.T, f *harness) {
 	_, err = store.Find(patient(t), []string{"order"})
 	require.Error(t, err)
 	require.EqualValues(t, 11, f.fetch(t, "order", 10).Lo)
-}
-
-func testLeavesRest(t *testing.T, f *harness) {
-	row := segment.Row{Tag: "order", MaxID: 1, Step: 10, Description: "orders of the shop"}
-	require.NoError(t, f.store.Create(patient(t), row, nil))
-	f.fetch(t, "order", 1000)
-	got, err := f.store.Get(patient(t), "order")
-	require.NoError(t, err)
-	got.UpdateTime = time.Time{}
-	row.MaxID = 1001
-	require.Equal(t, row, got)
 }
 
 // collect runs fetch in goroutines at once and returns all ranges.

@@ -105,17 +105,14 @@ func (s tests) run(t *testing.T, open func(t *testing.T) Fixture) {
 // each test.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	tests{
-		"a range is half-open":                   testRange,
-		"a batch moves all or nothing":           testBatch,
-		"a row moves only from what was read":    testMoveIsConditional,
-		"rows that others hold":                  testHeld,
-		"what isn't there":                       testUnknown,
-		"find":                                   testFind,
-		"a context that has ended":               testCancelled,
-		"many daemons at once":                   testConcurrent,
-		"a tag that is being recreated":          testRecreated,
-		"close ends the store":                   testClosed,
-		"a fetch leaves step and description be": testLeavesRest,
+		"a range is half-open":                testRange,
+		"a batch moves all or nothing":        testBatch,
+		"a row moves only from what was read": testMoveIsConditional,
+		"rows that others hold":               testHeld,
+		"what isn't there":                    testUnknown,
+		"find":                                testFind,
+		"a context that has ended":            testCancelled,
+		"close ends the store":                testClosed,
 	}.run(t, open)
 }
 
