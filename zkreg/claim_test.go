@@ -643,6 +643,50 @@ func TestDamagedIsNobodys(t *testing.T) {
 	})
 }
 
+// A worker ID in use is released by force alone; what its holder may have issued meanwhile is left out, and the rest stays.
+func TestRelease(t *testing.T) {
+	inTree(t, "", func(t *testing.T, tr *tree) {
+		now := tr.clk.Millis()
+		held := tr.holds(3, worker.StateActive, now.Add(time.Hour))
+		tr.Plant(held)
+		release := func(workerID int64, force bool) (worker.Entry, error) {
+			return tr.Directory().Release(t.Context(), workerID, force)
+		}
+		_, err := release(3, false)
+		require.ErrorIs(t, err, worker.ErrInUse)
+		released, err := release(3, true)
+		require.NoError(t, err)
+		require.Less(t, released.Limit, held.Limit)
+		require.Greater(t, released.Limit, held.Ceiling, "it may have issued while it could not report")
+		held.State, held.Limit, held.Stat = worker.StateReleased, released.Limit, released.Stat
+		require.Equal(t, held, released)
+		again, err := release(3, false)
+		require.NoError(t, err)
+		again.Stat = released.Stat
+		require.Equal(t, released, again)
+		_, err = release(4, true)
+		require.ErrorIs(t, err, worker.ErrNoEntry)
+	})
+}
+
+// Show puts this life's node up, in this session, regardless of which session's was there and of a parent that is gone.
+func TestShow(t *testing.T) {
+	inTree(t, "", func(t *testing.T, tr *tree) {
+		const p = "/leaf/leaf_temporary/a:1~a"
+		r, me := tr.open("a"), tr.me("a")
+		_, err := sessiontest.Create(t.Context(), tr.raw, p, []byte("another life"), zk.FlagEphemeral)
+		require.NoError(t, err)
+		for range 2 {
+			require.NoError(t, r.Show(t.Context(), me, true))
+			data, stat, err := tr.raw.Get(t.Context(), p)
+			require.NoError(t, err)
+			require.Equal(t, []any{"a life", r.Session().ID}, []any{string(data), stat.EphemeralOwner})
+			require.NoError(t, r.Show(t.Context(), me, false))
+			require.NoError(t, sessiontest.Remove(t.Context(), tr.raw, "/leaf/leaf_temporary", -1)) // an operator tidied up
+		}
+	})
+}
+
 // counted counts the requests of a session.
 type counted struct {
 	zkreg.Session
@@ -674,13 +718,13 @@ func (c counted) Sync(ctx context.Context, p string) error {
 	return c.Session.Sync(ctx, p)
 }
 
-// A hundred at once, from a hundred released worker IDs: each has one, in a constant number of
-// requests.
+// A hundred at once, from a hundred released worker IDs, on three servers of which one may lag behind: each has one, in a
+// constant number of requests.
 func TestHundredClaimsAtOnce(t *testing.T) {
 	t.Parallel()
 	const n, most = 100, 40
-	server := zookeepertest.Shared(t)
-	w := newWorld(t, server.NewRoot(t), server.Addr())
+	ensemble := zookeepertest.StartEnsemble(t, 3)
+	w := registrytest.New(t, sessiontest.Servers(t), clock.System(), "/leaf", ensemble.Addrs()...)
 	w.Init(snowflake.DefaultLayout())
 	now := w.Now()
 	for id := range int64(n) {
@@ -691,7 +735,7 @@ func TestHundredClaimsAtOnce(t *testing.T) {
 	for i := range registries {
 		var err error
 		registries[i], err = zkreg.Open(zkreg.Config{
-			Servers: []string{server.Addr()}, Root: w.Root(), Node: fmt.Sprint("n", i), Address: fmt.Sprintf("n%d:1", i), Layout: snowflake.DefaultLayout(), Clock: clock.System(), SessionTimeout: 12 * time.Second,
+			Servers: ensemble.Addrs(), Root: w.Root(), Node: fmt.Sprint("n", i), Address: fmt.Sprintf("n%d:1", i), Layout: snowflake.DefaultLayout(), Clock: clock.System(), SessionTimeout: 12 * time.Second,
 			Dial: func(cfg zksession.Config) (zkreg.Session, error) {
 				s, err := zksession.Open(cfg)
 				return counted{s, &requests[i]}, err

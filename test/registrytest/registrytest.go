@@ -1,5 +1,5 @@
-// Package registrytest is a cluster's registry with the means to disturb it, and the suite that
-// it passes: package zkreg, on real servers or on a ZooKeeper in memory.
+// Package registrytest is a cluster's registry with the means to disturb it: package zkreg, on real servers or on a ZooKeeper
+// in memory.
 package registrytest
 
 import (
@@ -29,9 +29,9 @@ import (
 // of an ordinary daemon.
 type Options struct {
 	Layout         snowflake.Layout // the default layout when zero
-	Lease          time.Duration    // worker.DefaultLease when zero; of the suite's daemons
+	Lease          time.Duration    // worker.DefaultLease when zero
 	SessionTimeout time.Duration    // 10 s when zero
-	Threshold      time.Duration    // worker.DefaultClockThreshold when zero; the suite's daemons have Threshold
+	Threshold      time.Duration    // worker.DefaultClockThreshold when zero
 	Clock          clock.Clock      // the World's when nil
 }
 
@@ -44,14 +44,9 @@ const (
 	short          = 2 * time.Second
 )
 
-// Threshold is the clocks' in the suite, and OpenCluster's: short, to be waited for.
-const Threshold = time.Millisecond
-
 // World is one registry, empty at first, with the means to disturb it. All of it is closed
 // with the test.
 type World struct {
-	// Settle is worker.Config's, of the suite's daemons.
-	Settle time.Duration
 	// LongestLend is that of the cluster that Init makes.
 	LongestLend time.Duration
 	// LoseAll is what Wipe does; nil: it removes the root.
@@ -98,7 +93,7 @@ func New(t testing.TB, zookeeper sessiontest.ZooKeeper, clk clock.Clock, root st
 	w := &World{zookeeper: zookeeper, t: t, root: root, addrs: addrs, clk: clk, lives: map[zkreg.Session]bool{}}
 	t.Cleanup(w.closing.Wait)
 	var err error
-	w.directory, err = zkreg.OpenDirectory(w.config(Options{SessionTimeout: short, Threshold: Threshold}))
+	w.directory, err = zkreg.OpenDirectory(w.config(Options{SessionTimeout: short, Threshold: time.Millisecond}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.directory.Close()) })
 	w.session, err = zookeeper.Open(zksession.Config{Servers: addrs, Timeout: short, Unreachable: worker.ErrUnreachable})
