@@ -224,7 +224,7 @@ func TestFigures(t *testing.T) {
 func TestClosedSpan(t *testing.T) {
 	for name, r := range map[string]segment.Range{"small": {Lo: 5, Hi: 5000}, "as large as can be": {Lo: 0, Hi: math.MaxInt64}} {
 		t.Run(name, func(t *testing.T) {
-			for range 200 {
+			for range 50 {
 				s := segment.NewSpan(r)
 				var got [4]int64
 				var takers sync.WaitGroup

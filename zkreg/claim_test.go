@@ -631,6 +631,13 @@ func TestDamagedIsNobodys(t *testing.T) {
 		require.ErrorContains(t, err, "/leaf/leaf_forever/worker-0000000003")
 		require.ErrorContains(t, err, "never delete it")
 	})
+	inTree(t, "a Java Leaf's payload at our path", func(t *testing.T, tr *tree) {
+		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_forever/worker-0000000003", []byte(`{"ip":"10.0.0.9","port":"1","timestamp":5}`), 0)
+		require.NoError(t, err)
+		all, err := tr.Directory().Entries(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, worker.StateDamaged, all[0].State)
+	})
 	inTree(t, "live node", func(t *testing.T, tr *tree) {
 		tr.Plant(worker.Entry{WorkerID: 3, Node: "a", IP: "a", Port: "1", State: worker.StateActive, Owner: "a life", Instance: "a", Limit: 9})
 		_, err := sessiontest.Create(t.Context(), tr.raw, "/leaf/leaf_temporary/a:1~a", []byte("{"), 0)
@@ -666,6 +673,17 @@ func TestRelease(t *testing.T) {
 		require.Equal(t, released, again)
 		_, err = release(4, true)
 		require.ErrorIs(t, err, worker.ErrNoEntry)
+
+		// A Java Leaf's, on the operator's word that it is gone for good: its own entry goes in the same transaction.
+		tr.Plant(java(5))
+		_, err = release(5, false)
+		require.ErrorIs(t, err, worker.ErrInUse)
+		require.Contains(t, tr.names(), "10.0.0.9:1-0000000005")
+		released, err = release(5, true)
+		require.NoError(t, err)
+		require.Equal(t, worker.StateReleased, released.State)
+		require.Greater(t, released.Limit, now, "it may have issued up to now")
+		require.ElementsMatch(t, []string{"worker-0000000003", "worker-0000000005"}, tr.names())
 	})
 }
 

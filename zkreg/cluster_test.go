@@ -3,9 +3,6 @@ package zkreg
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"path"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,7 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
 )
@@ -248,90 +244,4 @@ func TestLossReckonsWithTheGreatestThreshold(t *testing.T) {
 	again, err := directory(t, cfg).Open(bounded(t, patience))
 	require.NoError(t, err)
 	require.Equal(t, floor.Floor, again.Floor, "open has nothing left to do")
-}
-
-// Java Leafs and leafds on one tree, each with worker IDs of their own: no entry of a Java Leaf's is
-// taken or written, regardless of what a daemon does, and of its name.
-func TestJavaTree(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	conn := server.Conn(t)
-	root := server.NewRoot(t)
-	forever := root + "/snowflake/com.example.leaf/forever"
-	payload := payloads(t, "good-java.json")["good-java"]
-	ensurePath(t, conn, forever)
-	_, err := conn.Set(forever, []byte("10.0.0.9"), -1) // what Curator leaves there
-	require.NoError(t, err)
-	java := map[string]int64{} // zxid of its last write, by path
-	startJava := func(address string) {
-		t.Helper()
-		p, err := conn.Create(forever+"/"+address+"-", payload, zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		_, stat, err := conn.Get(p)
-		require.NoError(t, err)
-		java[p] = stat.Mzxid
-	}
-	untouched := func(after string) {
-		t.Helper()
-		for p, mzxid := range java {
-			data, stat, err := conn.Get(p)
-			require.NoError(t, err, after)
-			require.Equal(t, string(payload), string(data), after)
-			require.Equal(t, mzxid, stat.Mzxid, after)
-		}
-	}
-	for _, address := range []string{"10.0.0.4:8080", "10.0.0.5:8080", "10.0.0.6:8080"} {
-		startJava(address)
-	}
-	cfg := daemonConfig(server, root+"/leaf", "10.0.0.5:8080") // as a Java Leaf is called
-	cfg.ForeverPath = forever
-	cfg.Layout, err = snowflake.ParseLayout("41+3+19", snowflake.DefaultEpoch)
-	require.NoError(t, err)
-	require.Equal(t, InitMade, initCluster(t, cfg))
-	r, me := claimed(t, cfg)
-	require.Equal(t, int64(3), me.WorkerID)
-	untouched("a first start")
-	require.NoError(t, report(t, r, me))
-	require.NoError(t, conn.Delete(r.entryOf(3), -1))
-	require.NoError(t, report(t, r, me))
-	untouched("a report that puts back")
-	raw, _, err := conn.Get(r.entryOf(3))
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(raw), fmt.Sprintf(`{"ip":"10.0.0.5","port":"8080","timestamp":%d,`, me.Timestamp)), "%s", raw)
-	_, err = directory(t, cfg).Open(bounded(t, patience))
-	require.NoError(t, err)
-
-	// A Java Leaf's that comes later has another worker ID, and holds it.
-	startJava("10.0.0.7:8080")
-	for p := range java {
-		name, ok := parseName(path.Base(p))
-		require.True(t, ok)
-		require.NotEqual(t, int64(3), name.workerID)
-		_, err = directory(t, cfg).Release(bounded(t, patience), name.workerID, false)
-		require.ErrorIs(t, err, worker.ErrInUse)
-	}
-	untouched("a release")
-	all := list1(t, cfg)
-	require.Len(t, all, 5)
-	all[0].Stat = worker.Stat{}
-	require.Equal(t, worker.Entry{WorkerID: 0, Node: "10.0.0.4:8080", IP: "10.0.0.5", Port: "8080", State: StateJava, Timestamp: 1700000000000}, all[0])
-	raw, _, err = conn.Get(forever)
-	require.NoError(t, err)
-	require.Equal(t, "10.0.0.9", string(raw), "not ours to change")
-
-	// On the operator's word that one is gone for good, another has its worker ID, after a limit of
-	// ZooKeeper's now, and more than its timestamp: its own entry is gone, in the same transaction.
-	released, err := directory(t, cfg).Release(bounded(t, patience), 1, true)
-	require.NoError(t, err)
-	require.Equal(t, worker.StateReleased, released.State)
-	p := forever + "/10.0.0.5:8080-0000000001"
-	require.Contains(t, java, p)
-	delete(java, p)
-	found, _, err := conn.Exists(p)
-	require.NoError(t, err)
-	require.False(t, found)
-	untouched("a release by force")
-	require.Eventually(t, func() bool { return cfg.Clock.Read().Wall() >= released.Limit }, patience, time.Millisecond)
-	_, next := claimed(t, cfg2(cfg, "b"))
-	require.Equal(t, []any{int64(1), released.Limit}, []any{next.WorkerID, next.Floor})
 }

@@ -16,52 +16,6 @@ func as(cfg Config, user, password string) Config {
 	return cfg
 }
 
-// TestDigest: what a user creates is that user's alone.
-func TestDigest(t *testing.T) {
-	t.Parallel()
-	server := zookeepertest.Shared(t)
-	root := server.NewRoot(t)
-	ours := openTest(t, as(to(server.Addr()), "leafd", "se:cret"))
-	_, err := create(within(t, patience), ours, root, []byte("a"), 0)
-	require.NoError(t, err)
-	_, err = ours.Multi(within(t, patience), 0, &zk.CreateRequest{Path: root + "/child"})
-	require.NoError(t, err)
-	acl, _, err := ours.conn.GetACL(root + "/child")
-	require.NoError(t, err)
-	require.Equal(t, zk.DigestACL(zk.PermAll, "leafd", "se:cret"), acl)
-	requireData(t, ours, root, "a")
-
-	for name, test := range map[string]struct {
-		cfg  Config
-		says string
-	}{
-		"no credentials": {to(server.Addr()), "asked without credentials: look at the node's ACL, and at --zk-auth-file"},
-		"wrong password": {as(to(server.Addr()), "leafd", "wrong"), `user "leafd"`},
-		"wrong user":     {as(to(server.Addr()), "other", "se:cret"), `user "other"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			theirs := openTest(t, test.cfg)
-			for call, do := range map[string]func() error{
-				"get":    func() error { _, _, err := theirs.Get(within(t, patience), root); return err },
-				"set":    func() error { _, err := set(within(t, patience), theirs, root, nil, -1); return err },
-				"create": func() error { _, err := create(within(t, patience), theirs, root+"/x", nil, 0); return err },
-				"remove": func() error { return remove(within(t, patience), theirs, root+"/child", -1) },
-				"multi": func() error {
-					_, err := theirs.Multi(within(t, patience), 0, &zk.DeleteRequest{Path: root + "/child", Version: -1})
-					return err
-				},
-			} {
-				err := do()
-				require.ErrorIs(t, err, zk.ErrNoAuth, call)
-				require.NotErrorIs(t, err, errUnreachable, call)
-				require.ErrorContains(t, err, test.says, call)
-				require.NotContains(t, err.Error(), "wrong\"", call)
-			}
-		})
-	}
-	requireData(t, ours, root, "a")
-}
-
 // TestNothingIsSentBeforeTheCredentials, which are sent again where the
 // connection is cut after any number of bytes of the answer, then over a slow line, and on
 // connections after that.

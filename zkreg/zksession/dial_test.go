@@ -119,26 +119,3 @@ func TestHosts(t *testing.T) {
 	}
 	require.Len(t, orders, 3, "each is some daemon's first")
 }
-
-// TestPatience: the others are tried before the session is over, and get longer
-// where none has taken us in for long.
-func TestPatience(t *testing.T) {
-	const timeout, busy = time.Hour, time.Minute // what a busy machine may take between two lines
-	for name, test := range map[string]struct {
-		servers []string
-		since   time.Duration // the connection was lost
-		want    time.Duration
-	}{
-		"one":                             {[]string{"a:1"}, 0, timeout / 3},
-		"three, lost":                     {[]string{"a:1", "b:1", "c:1"}, 0, timeout / 3},
-		"five, lost":                      {[]string{"a:1", "b:1", "c:1", "d:1", "e:1"}, 0, timeout / 6},
-		"three, lost a quarter of it ago": {[]string{"a:1", "b:1", "c:1"}, timeout / 4, timeout/3 + timeout/4},
-		"lost long ago":                   {[]string{"a:1", "b:1", "c:1"}, timeout, timeout * 2 / 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := unopened(t, short(timeout, test.servers...))
-			s.info.Since = time.Now().Add(-test.since)
-			require.InDelta(t, test.want, s.patience(), float64(busy))
-		})
-	}
-}

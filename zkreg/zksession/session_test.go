@@ -108,11 +108,6 @@ func set(ctx context.Context, s *Session, path string, data []byte, version int3
 	return r[0].Stat, nil
 }
 
-func remove(ctx context.Context, s *Session, path string, version int32) error {
-	_, err := s.Multi(ctx, 0, &zk.DeleteRequest{Path: path, Version: version})
-	return err
-}
-
 // What go-zookeeper refuses by itself, and what a transaction was refused for, come through as they are.
 func TestErrorsOfRequests(t *testing.T) {
 	t.Parallel()

@@ -52,36 +52,6 @@ func TestEachDeadlineIsBounded(t *testing.T) {
 	within("read", greetingLimit, 400*time.Second)
 }
 
-// TestWhatTheSessionSawIsForgotten only where the session is over; and nothing
-// but that.
-func TestWhatTheSessionSawIsForgotten(t *testing.T) {
-	request := bytes.Repeat([]byte{0xaa}, 48)
-	startsOver := bytes.Clone(request)
-	clear(startsOver[8:16])
-	for name, test := range map[string]struct {
-		contact time.Duration // ago
-		want    []byte
-	}{
-		"over":     {2 * time.Minute, startsOver},
-		"not over": {30 * time.Second, request},
-	} {
-		t.Run(name, func(t *testing.T) {
-			raw := &script{}
-			w := newWire(t, raw)
-			w.session.contact = time.Now().Add(-test.contact)
-			asked := bytes.Clone(request)
-			n, err := w.Write(asked)
-			require.NoError(t, err)
-			require.Equal(t, len(request), n)
-			require.Equal(t, test.want, raw.sent)
-			require.Equal(t, request, asked, "the buffer isn't ours")
-			_, err = w.Write(request)
-			require.NoError(t, err)
-			require.Equal(t, request, raw.sent[len(request):], "only the first request is for a session")
-		})
-	}
-}
-
 // FuzzWire: a server sends any bytes, in any pieces: what comes out is either
 // those, whole, or an error; and no answer is out of bounds.
 func FuzzWire(f *testing.F) {
