@@ -11,30 +11,13 @@ import (
 	"testing"
 	"time"
 
-	toxiproxy "github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/test/mariadbtest"
 	"github.com/leafd/leafd/test/storetest"
+	"github.com/leafd/leafd/test/zookeepertest"
 )
-
-// newProxy returns a proxy before the server.
-func newProxy(t testing.TB, server *mariadbtest.Server) *toxiproxy.Proxy {
-	t.Helper()
-	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	proxy := toxiproxy.NewProxy(api, "mariadb", "127.0.0.1:0", server.Addr())
-	require.NoError(t, proxy.Start())
-	t.Cleanup(proxy.Stop)
-	return proxy
-}
-
-func addToxic(t testing.TB, proxy *toxiproxy.Proxy, format string, args ...any) {
-	t.Helper()
-	_, err := proxy.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(format, args...)))
-	require.NoError(t, err)
-}
 
 // TestMySQLCutAnywhere cuts the connection after every number of bytes that the
 // server answers, and so also between its commit and our learning of it. Then
@@ -42,8 +25,8 @@ func addToxic(t testing.TB, proxy *toxiproxy.Proxy, format string, args ...any) 
 func TestMySQLCutAnywhere(t *testing.T) {
 	server := mariadbtest.Shared(t)
 	database, db := newTable(t, server, javaScript, "")
-	proxy := newProxy(t, server)
-	dsn := strings.Replace(server.DSN(database), server.Addr(), proxy.Listen, 1)
+	proxy := zookeepertest.NewProxy(t, server.Addr())
+	dsn := strings.Replace(server.DSN(database), server.Addr(), proxy.Addr(), 1)
 	store := openMySQL(t, dsn) // has read the table, so that all that is cut is a fetch
 	var ranges []segment.Range
 	failures := 0
@@ -52,7 +35,7 @@ func TestMySQLCutAnywhere(t *testing.T) {
 		require.Less(t, bytes, 1<<16, "no fetch ever got through")
 		_, err := store.Find(within(t, patience), nil)
 		require.NoError(t, err)
-		addToxic(t, proxy, `{"name":"cut","type":"limit_data","stream":"downstream","attributes":{"bytes":%d}}`, bytes)
+		proxy.CutAfter(t, bytes)
 		r, err := storetest.Fetch(within(t, patience), store, "leaf-segment-test", 0, 0)
 		if err == nil {
 			ranges = append(ranges, r)
@@ -60,7 +43,7 @@ func TestMySQLCutAnywhere(t *testing.T) {
 			failures++
 			require.ErrorIs(t, err, segment.ErrStore)
 		}
-		require.NoError(t, proxy.Toxics.RemoveToxic(t.Context(), "cut"))
+		proxy.CutAfter(t, -1)
 		require.NoError(t, store.Reload(configOf(dsn))) // the next one on a connection of its own
 	}
 	requireDisjoint(t, ranges)

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
-	"time"
 
 	"github.com/leafd/leafd/test/proctest"
 )
@@ -20,25 +17,20 @@ const mysqldVariable = "LEAFDTEST_MYSQLD"
 
 // launch makes a server with a fresh data directory and starts it on the port, 0 for one
 // that is free, with more arguments than each server has.
-func launch(port int, more ...string) (*Server, error) {
-	// A short path, not the test's own: a socket's may have 107 bytes.
-	dir, err := os.MkdirTemp("", "mariadbtest-")
-	if err != nil {
-		return nil, fmt.Errorf("mariadbtest: %w", err)
+func launch(port int, more ...string) (_ *Server, err error) {
+	s := &Server{more: more, mysqld: os.Getenv(mysqldVariable)}
+	if s.Server, err = proctest.NewServer("mariadbtest", port); err != nil {
+		return nil, err
 	}
-	s := &Server{dir: dir, more: more, mysqld: os.Getenv(mysqldVariable)}
-	if err := s.install(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	s.root, err = open(s.DSN("") + "?timeout=5s&readTimeout=30s&writeTimeout=30s")
+	if err == nil {
+		err = s.install()
 	}
-	// Between finding a free port and the server's listening there, another
-	// program may take it.
-	for attempt := 1; ; attempt++ {
-		if err = s.listenAt(port); err == nil || port != 0 || attempt == 5 {
-			break
-		}
+	if err == nil {
+		err = s.boot()
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.remove())
+		return nil, errors.Join(err, s.Remove())
 	}
 	return s, nil
 }
@@ -49,7 +41,7 @@ func (s *Server) install() error {
 	args := append(s.common(), "--auth-root-authentication-method=normal", "--skip-test-db")
 	if s.mysqld != "" {
 		// Its root may come by the socket alone.
-		sql := filepath.Join(s.dir, "root.sql")
+		sql := filepath.Join(s.Dir, "root.sql")
 		err = os.WriteFile(sql, []byte("CREATE USER root@'127.0.0.1'; GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"), 0o600)
 		install, args = s.mysqld, append(s.common(), "--initialize-insecure", "--init-file="+sql)
 	}
@@ -62,25 +54,6 @@ func (s *Server) install() error {
 	return nil
 }
 
-func (s *Server) listenAt(port int) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return fmt.Errorf("mariadbtest: %w", err)
-	}
-	address, _ := listener.Addr().(*net.TCPAddr)
-	s.port = address.Port
-	if err := listener.Close(); err != nil {
-		return fmt.Errorf("mariadbtest: %w", err)
-	}
-	if s.root != nil {
-		_ = s.root.Close()
-	}
-	if s.root, err = open(s.DSN("") + "?timeout=5s&readTimeout=30s&writeTimeout=30s"); err != nil {
-		return fmt.Errorf("mariadbtest: %w", err)
-	}
-	return s.boot()
-}
-
 // boot starts the server and waits until it answers.
 func (s *Server) boot() error {
 	binary := s.mysqld
@@ -91,37 +64,20 @@ func (s *Server) boot() error {
 		}
 	}
 	args := append(s.common(),
-		"--socket="+filepath.Join(s.dir, "s"),
-		"--pid-file="+filepath.Join(s.dir, "pid"),
-		"--log-error="+filepath.Join(s.dir, "error.log"),
-		"--port="+strconv.Itoa(s.port),
+		"--socket="+filepath.Join(s.Dir, "s"),
+		"--pid-file="+filepath.Join(s.Dir, "pid"),
+		"--log-error="+s.Log(),
+		"--port="+strconv.Itoa(s.Port),
 		"--bind-address=127.0.0.1",
 		"--skip-networking=0",
 		"--skip-name-resolve",
 		"--key-buffer-size=1M",
 		"--max-connections=200",
 	)
-	process, err := proctest.Start(s.command(binary, append(args, s.more...)...))
-	if err != nil {
+	if err := s.Launch(s.command(binary, append(args, s.more...)...)); err != nil {
 		return fmt.Errorf("mariadbtest: start %s: %w", binary, err)
 	}
-	s.process = process
-	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
-	defer cancel()
-	for {
-		err := s.answers(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-s.process.Done():
-			s.process = nil
-			return fmt.Errorf("mariadbtest: the server ended while it started:\n%s", proctest.Tail(filepath.Join(s.dir, "error.log")))
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("mariadbtest: the server doesn't answer: %w", err), s.end(syscall.SIGKILL))
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	return s.Await(s.answers)
 }
 
 // answers tells whether it is this server, and not another one on a port that
@@ -137,7 +93,7 @@ func (s *Server) answers(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
 
 // common are the arguments of both the installation and the server. Nothing is synced
 // to the disk: tests kill the process, and never the machine, so that what the server
@@ -157,7 +113,7 @@ func (s *Server) common() []string {
 // deletes what it finds of them, also another one's.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(append(os.Environ(), "TMPDIR="+s.dir), s.env...)
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+s.Dir), s.env...)
 	return cmd
 }
 

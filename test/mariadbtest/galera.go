@@ -38,7 +38,7 @@ cat "$GALERA_STATE"
 // StartGalera returns the two nodes of a Galera cluster of MariaDB, which run for this test alone.
 func StartGalera(t testing.TB) (nodes [2]*Server) {
 	t.Helper()
-	skipInShort(t)
+	proctest.SkipInShort(t)
 	if _, err := os.Stat(galeraLibrary); err != nil {
 		t.Fatalf("mariadbtest: %v: run scripts/deps.sh long, or install Galera 4", err)
 	}

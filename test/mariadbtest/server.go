@@ -19,12 +19,9 @@ package mariadbtest
 
 import (
 	"database/sql"
-	"net"
-	"os"
-	"path/filepath"
+	"errors"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -34,14 +31,13 @@ import (
 
 // Server is one MariaDB server. Its methods are for one goroutine at a time.
 type Server struct {
-	dir     string   // Immutable: holds everything of the server
-	port    int      // kept over restarts
-	more    []string // arguments beyond each server's
-	env     []string // its environment beyond ours
-	mysqld  string   // Immutable: a mysqld of MySQL; "" for MariaDB
-	process *proctest.Process
-	root    *sql.DB      // Immutable: for root, without a default database
-	names   atomic.Int64 // Atomic: databases made
+	proctest.Server
+
+	more   []string     // arguments beyond each server's
+	env    []string     // its environment beyond ours
+	mysqld string       // Immutable: a mysqld of MySQL; "" for MariaDB
+	root   *sql.DB      // Immutable: for root, without a default database
+	names  atomic.Int64 // Atomic: databases made
 }
 
 // Start returns a server that runs for this test alone, with these arguments beside
@@ -54,31 +50,25 @@ func Start(t testing.TB, more ...string) *Server {
 // StartAt is Start on a given port; 0 is any that is free.
 func StartAt(t testing.TB, port int, more ...string) *Server {
 	t.Helper()
-	skipInShort(t)
+	proctest.SkipInShort(t)
 	server, err := launch(port, more...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		server.reportTo(t)
-		if err := server.remove(); err != nil {
-			t.Error(err)
-		}
-	})
+	proctest.Must(t, err)
+	server.RemoveAfter(t)
+	t.Cleanup(func() { _ = server.root.Close() })
 	return server
 }
 
 // shared is the one server for all tests of a test binary.
-var shared = proctest.Shared[*Server]{Launch: func() (*Server, error) { return launch(0) }, Remove: (*Server).remove}
+var shared = proctest.Shared[*Server]{Launch: func() (*Server, error) { return launch(0) }, Remove: func(s *Server) error { return errors.Join(s.root.Close(), s.Remove()) }}
 
 // Shared returns the server that all tests of the package use. It runs until the
 // runner of StopAfter ends, which TestMain has to use.
 func Shared(t testing.TB) *Server {
 	t.Helper()
-	skipInShort(t)
+	proctest.SkipInShort(t)
 	server := shared.Get(t)
 	t.Cleanup(func() {
-		server.reportTo(t)
+		server.ReportTo(t)
 		if err := server.runAgain(); err != nil {
 			t.Error(err)
 		}
@@ -89,21 +79,8 @@ func Shared(t testing.TB) *Server {
 // StopAfter returns a Runner that runs m, and then stops the shared server.
 func StopAfter(m proctest.Runner) proctest.Runner { return shared.StopAfter(m) }
 
-func skipInShort(t testing.TB) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a MariaDB server")
-	}
-}
-
-// Process returns the server's process; nil when it was stopped or killed by us.
-func (s *Server) Process() *proctest.Process { return s.process }
-
 // MySQL tells that the server is MySQL, and not MariaDB.
 func (s *Server) MySQL() bool { return s.mysqld != "" }
-
-// Addr returns the server's host:port; it stays over restarts.
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 // DSN returns the go-sql-driver DSN of a database, for root; no time-outs are in it.
 func (s *Server) DSN(database string) string { return "root@tcp(" + s.Addr() + ")/" + database }
@@ -145,85 +122,20 @@ func (s *Server) NewDatabase(t testing.TB) string {
 	return name
 }
 
-// Stop shuts the server down in order and waits for its end.
-func (s *Server) Stop(t testing.TB) {
-	t.Helper()
-	if err := s.end(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Kill kills the server, as a crash would, and waits for its end.
-func (s *Server) Kill(t testing.TB) {
-	t.Helper()
-	if err := s.end(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Restart starts the server again after Stop or Kill, on the same directory and
 // port, and waits until it answers.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	if s.process != nil {
-		t.Fatal("mariadbtest: Restart of a server that runs")
-	}
-	if err := s.boot(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Pause stops the server in place: connections stay open, and nothing answers.
-func (s *Server) Pause(t testing.TB) {
-	t.Helper()
-	if err := s.process.Pause(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Resume lets a paused server go on.
-func (s *Server) Resume(t testing.TB) {
-	t.Helper()
-	if err := s.process.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	proctest.Must(t, s.boot())
 }
 
 // runAgain starts a server that was stopped or killed, and resumes a paused one.
 func (s *Server) runAgain() error {
-	switch {
-	case s.process == nil:
+	switch p := s.Process(); {
+	case p == nil:
 		return s.boot()
-	case s.process.Paused():
-		return s.process.Resume()
+	case p.Paused():
+		return p.Resume()
 	}
 	return nil
-}
-
-// end ends the process with signal; nil when there is none.
-func (s *Server) end(signal syscall.Signal) error {
-	if s.process == nil {
-		return nil
-	}
-	err := s.process.End(signal)
-	s.process = nil
-	return err
-}
-
-// remove kills the server, and removes it with its data, which is not needed any more.
-func (s *Server) remove() error {
-	if s.root != nil {
-		_ = s.root.Close()
-	}
-	if err := s.end(syscall.SIGKILL); err != nil {
-		return err
-	}
-	return os.RemoveAll(s.dir)
-}
-
-// reportTo shows the end of the server's log when the test failed.
-func (s *Server) reportTo(t testing.TB) {
-	if t.Failed() {
-		t.Logf("end of the log of MariaDB:\n%s", proctest.Tail(filepath.Join(s.dir, "error.log")))
-	}
 }

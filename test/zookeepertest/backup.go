@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // Backup is what a server had on disk at one moment: an operator's copy of its data
@@ -15,11 +17,11 @@ type Backup struct{ directory string }
 func (s *Server) Backup(t testing.TB) Backup {
 	t.Helper()
 	b := Backup{t.TempDir()}
-	if s.running() {
+	if s.Running() {
 		s.Pause(t)
 		defer s.Resume(t)
 	}
-	must(t, s.saveTo(b.directory))
+	proctest.Must(t, s.saveTo(b.directory))
 	return b
 }
 
@@ -29,7 +31,7 @@ func (s *Server) Backup(t testing.TB) Backup {
 func (s *Server) Restore(t testing.TB, b Backup) {
 	t.Helper()
 	s.Kill(t)
-	must(t, s.loadFrom(b.directory))
+	proctest.Must(t, s.loadFrom(b.directory))
 	s.Restart(t)
 }
 

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/leafd/leafd/test/proctest"
@@ -23,41 +22,25 @@ const (
 	quorumMain     = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 )
 
-// launch starts s, a server on its own, with lines of configuration besides the usual ones.
-func launch(s *Server, lines ...string) (*Server, error) {
+// launch starts s, a server on its own, on a port, 0 for one that is free, with lines of configuration besides the usual ones.
+func launch(s *Server, port int, lines ...string) (*Server, error) {
 	s.main = standaloneMain
-	err := s.prepare(lines...)
+	err := s.prepare(port, lines...)
 	if err == nil {
 		err = s.boot()
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.remove())
+		return nil, errors.Join(err, s.Remove())
 	}
 	return s, nil
 }
 
-// prepare makes the directory and the configuration of a server, on a free port where it has
-// none.
-func (s *Server) prepare(lines ...string) (err error) {
-	if s.directory, err = os.MkdirTemp("", "zookeepertest-"); err != nil {
+// prepare makes the directory and the configuration of a server.
+func (s *Server) prepare(port int, lines ...string) (err error) {
+	if s.Server, err = proctest.NewServer("zookeepertest", port); err != nil {
 		return err
 	}
-	if s.port == 0 {
-		if s.port, err = freePort(); err != nil {
-			return err
-		}
-	}
 	return s.configure(lines...)
-}
-
-// freePort returns a port of 127.0.0.1 that no other caller is given while this process runs:
-// it stays free while its server is stopped.
-func freePort() (int, error) {
-	address, err := proctest.FreeAddress()
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(address[strings.LastIndexByte(address, ':')+1:])
 }
 
 // configure writes the server's configuration. Session timeouts from 500 ms to
@@ -68,7 +51,7 @@ func (s *Server) configure(lines ...string) error {
 		"minSessionTimeout=500",
 		"maxSessionTimeout=40000",
 		"dataDir=" + s.data(),
-		"clientPort=" + strconv.Itoa(s.port),
+		"clientPort=" + strconv.Itoa(s.Port),
 		"clientPortAddress=127.0.0.1",
 		"maxClientCnxns=0",
 		"admin.enableServer=false",
@@ -85,14 +68,11 @@ func (s *Server) boot() error {
 	if err := s.spawn(); err != nil {
 		return err
 	}
-	return s.await()
+	return s.Await(s.serves)
 }
 
 // spawn starts the server's process.
 func (s *Server) spawn() error {
-	if s.process != nil {
-		return errors.New("zookeepertest: a server that runs can't be started")
-	}
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return fmt.Errorf("zookeepertest: java is not installed: %s", advice)
@@ -101,45 +81,14 @@ func (s *Server) spawn() error {
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close() //nolint:errcheck // the child has its own
 	cmd := exec.Command(java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m",
-		"-Djava.io.tmpdir="+s.directory, "-XX:-UsePerfData", "-Dzookeeper.jmx.log4j.disable=true",
+		"-Djava.io.tmpdir="+s.Dir, "-XX:-UsePerfData", "-Dzookeeper.jmx.log4j.disable=true",
 		"-Dzookeeper.preAllocSize=64", // KiB of log made at once
 		"-cp", path, s.main, s.config())
 	if err := s.skewed(cmd); err != nil {
 		return err
 	}
-	cmd.Dir = s.directory
-	cmd.Stdout, cmd.Stderr = log, log
-	if s.process, err = proctest.Start(cmd); err != nil {
-		s.process = nil
-		return fmt.Errorf("zookeepertest: start %s: %w", java, err)
-	}
-	return nil
-}
-
-// await waits until the server that was started serves.
-func (s *Server) await() error {
-	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
-	defer cancel()
-	for {
-		err := s.serves(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-s.process.Done():
-			s.process = nil
-			return fmt.Errorf("zookeepertest: the server ended while it started:\n%s", proctest.Tail(s.log()))
-		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("zookeepertest: %s doesn't serve: %w\n%s", s.Addr(), err, proctest.Tail(s.log())), s.end(syscall.SIGKILL))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return s.Launch(cmd)
 }
 
 // serves tells whether it is this server, and not another one on a port that was
@@ -224,8 +173,7 @@ func classPath(secure bool) (string, error) {
 	return strings.Join(paths, string(filepath.ListSeparator)), nil
 }
 
-func (s *Server) data() string     { return filepath.Join(s.directory, "data") }
+func (s *Server) data() string     { return filepath.Join(s.Dir, "data") }
 func (s *Server) database() string { return filepath.Join(s.data(), "version-2") }
-func (s *Server) kept() string     { return filepath.Join(s.directory, "kept") }
-func (s *Server) config() string   { return filepath.Join(s.directory, "zoo.cfg") }
-func (s *Server) log() string      { return filepath.Join(s.directory, "log") }
+func (s *Server) kept() string     { return filepath.Join(s.Dir, "kept") }
+func (s *Server) config() string   { return filepath.Join(s.Dir, "zoo.cfg") }

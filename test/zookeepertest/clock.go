@@ -8,16 +8,18 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // StartSkewed is Start of a server with a wall clock that is off by d, until SetClock says
 // otherwise. Its monotonic clock, which ends sessions, is the machine's.
 func StartSkewed(t testing.TB, d time.Duration, lines ...string) *Server {
 	t.Helper()
-	skipInShort(t)
-	server, err := launch(&Server{skew: d}, lines...)
-	must(t, err)
-	server.removeAfter(t)
+	proctest.SkipInShort(t)
+	server, err := launch(&Server{skew: d}, 0, lines...)
+	proctest.Must(t, err)
+	server.RemoveAfter(t)
 	return server
 }
 

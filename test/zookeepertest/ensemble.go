@@ -29,30 +29,30 @@ type Ensemble struct {
 // alone.
 func StartEnsemble(t testing.TB, n int) *Ensemble {
 	t.Helper()
-	skipInShort(t)
+	proctest.SkipInShort(t)
 	e := &Ensemble{lines: []string{"initLimit=20", "syncLimit=10", "standaloneEnabled=false", "reconfigEnabled=false"}}
 	for i := range n {
-		quorum, err := freePort()
-		must(t, err)
-		election, err := freePort()
-		must(t, err)
+		quorum, err := proctest.FreePort()
+		proctest.Must(t, err)
+		election, err := proctest.FreePort()
+		proctest.Must(t, err)
 		e.lines = append(e.lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, quorum, election))
 	}
 	for i := range n {
 		s := &Server{main: quorumMain}
-		s.removeAfter(t)
+		s.RemoveAfter(t)
 		e.Servers = append(e.Servers, s)
-		must(t, s.prepare(e.lines...))
-		must(t, os.WriteFile(filepath.Join(s.data(), "myid"), []byte(strconv.Itoa(i+1)), 0o600))
+		proctest.Must(t, s.prepare(0, e.lines...))
+		proctest.Must(t, os.WriteFile(filepath.Join(s.data(), "myid"), []byte(strconv.Itoa(i+1)), 0o600))
 	}
-	must(t, e.boot())
+	proctest.Must(t, e.boot())
 	return e
 }
 
 // boot starts all nodes that don't run, and waits until all of them serve.
 func (e *Ensemble) boot() error {
 	for _, s := range e.Servers {
-		if s.process == nil {
+		if s.Process() == nil {
 			if err := s.spawn(); err != nil {
 				return err
 			}
@@ -63,20 +63,17 @@ func (e *Ensemble) boot() error {
 
 // await waits until all nodes that run serve, where they are a majority.
 func (e *Ensemble) await() error {
-	running := slices.DeleteFunc(slices.Clone(e.Servers), func(s *Server) bool { return !s.running() })
+	running := slices.DeleteFunc(slices.Clone(e.Servers), func(s *Server) bool { return !s.Running() })
 	if 2*len(running) <= len(e.Servers) {
 		return nil
 	}
 	for _, s := range running {
-		if err := s.await(); err != nil {
+		if err := s.Await(s.serves); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// running tells whether s has a process that isn't stopped.
-func (s *Server) running() bool { return s.process != nil && !s.process.Paused() }
 
 // Addrs returns the nodes' host:port; they stay over restarts.
 func (e *Ensemble) Addrs() []string {
@@ -91,7 +88,7 @@ func (e *Ensemble) Addrs() []string {
 // majority, since none will.
 func (e *Ensemble) Serving(t testing.TB) {
 	t.Helper()
-	must(t, e.await())
+	proctest.Must(t, e.await())
 }
 
 // Leader waits for a leader among the nodes that run, and returns its index.
@@ -101,7 +98,7 @@ func (e *Ensemble) Leader(t testing.TB) int {
 	defer cancel()
 	for {
 		for i, s := range e.Servers {
-			if !s.running() {
+			if !s.Running() {
 				continue
 			}
 			if mode, err := s.mode(ctx); err == nil && mode == "leader" {
@@ -121,7 +118,7 @@ func (e *Ensemble) Leader(t testing.TB) int {
 func (e *Ensemble) Restart(t testing.TB, nodes ...int) {
 	t.Helper()
 	for _, i := range nodes {
-		must(t, e.Servers[i].spawn())
+		proctest.Must(t, e.Servers[i].spawn())
 	}
 	e.Serving(t)
 }
@@ -157,13 +154,13 @@ func (e *Ensemble) Remove(t testing.TB, path string) {
 	conn, end := connect(t, e.Addrs())
 	defer end()
 	children, _, err := conn.Children(path)
-	must(t, err)
+	proctest.Must(t, err)
 	ops := make([]any, 0, len(children)+1)
 	for _, child := range children {
 		ops = append(ops, &zk.DeleteRequest{Path: path + "/" + child, Version: -1})
 	}
 	_, err = conn.Multi(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...)
-	must(t, err)
+	proctest.Must(t, err)
 }
 
 // rebooted kills all nodes, does something to each, and starts them again.
@@ -173,7 +170,7 @@ func (e *Ensemble) rebooted(t testing.TB, do func(s *Server) error) {
 		s.Kill(t)
 	}
 	for _, s := range e.Servers {
-		must(t, do(s))
+		proctest.Must(t, do(s))
 	}
-	must(t, e.boot())
+	proctest.Must(t, e.boot())
 }

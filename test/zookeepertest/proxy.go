@@ -12,6 +12,8 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // Proxy is a network that fails when it is told to, between clients that connect
@@ -32,10 +34,10 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 func NewProxyAt(t testing.TB, ip, upstream string) *Proxy {
 	t.Helper()
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	port, err := freePort()
-	must(t, err)
+	port, err := proctest.FreePort()
+	proctest.Must(t, err)
 	proxy := toxiproxy.NewProxy(api, "zookeeper", net.JoinHostPort(ip, strconv.Itoa(port)), upstream)
-	must(t, proxy.Start())
+	proctest.Must(t, proxy.Start())
 	t.Cleanup(proxy.Stop)
 	return &Proxy{proxy: proxy, addr: proxy.Listen}
 }
@@ -54,7 +56,7 @@ func (p *Proxy) Up(t testing.TB) {
 	for deadline := time.Now().Add(time.Second); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(deadline); err = p.proxy.Start() {
 		time.Sleep(time.Millisecond)
 	}
-	must(t, err)
+	proctest.Must(t, err)
 }
 
 // Cut cuts all connections; new ones go through.
@@ -96,11 +98,11 @@ func (p *Proxy) toxic(t testing.TB, kind, stream string, on bool, attributes str
 	t.Helper()
 	name := kind + "-" + stream
 	if p.proxy.Toxics.GetToxic(name) != nil {
-		must(t, p.proxy.Toxics.RemoveToxic(t.Context(), name))
+		proctest.Must(t, p.proxy.Toxics.RemoveToxic(t.Context(), name))
 	}
 	if on {
 		body := fmt.Sprintf(`{"name":%q,"type":%q,"stream":%q,"attributes":%s}`, name, kind, stream, attributes)
 		_, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(body))
-		must(t, err)
+		proctest.Must(t, err)
 	}
 }

@@ -19,11 +19,9 @@ package zookeepertest
 
 import (
 	"context"
-	"net"
 	"os"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,13 +33,12 @@ import (
 // Server is one ZooKeeper server. Its methods are for one goroutine at a time,
 // but Addr, NewRoot and Conn, which may be called at any time.
 type Server struct {
-	directory  string        // Immutable: holds everything of the server
+	proctest.Server
+
 	main       string        // Immutable: class of the server
 	securePort int           // Immutable once started: the port for TLS; 0: none
-	port       int           // kept over restarts
 	skew       time.Duration // of its wall clock; 0: it is the machine's
-	process    *proctest.Process
-	roots      atomic.Int64 // Atomic: roots made
+	roots      atomic.Int64  // Atomic: roots made
 }
 
 // Start returns a standalone server that runs for this test alone. lines are of its
@@ -54,58 +51,29 @@ func Start(t testing.TB, lines ...string) *Server {
 // StartAt is Start on a given port; 0 is any that is free.
 func StartAt(t testing.TB, port int, lines ...string) *Server {
 	t.Helper()
-	skipInShort(t)
-	server, err := launch(&Server{port: port}, lines...)
-	must(t, err)
-	server.removeAfter(t)
+	proctest.SkipInShort(t)
+	server, err := launch(&Server{}, port, lines...)
+	proctest.Must(t, err)
+	server.RemoveAfter(t)
 	return server
 }
 
-func (s *Server) removeAfter(t testing.TB) {
-	t.Cleanup(func() {
-		s.reportTo(t)
-		if err := s.remove(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // shared is the one server for all tests of a test binary.
-var shared = proctest.Shared[*Server]{Launch: func() (*Server, error) { return launch(&Server{}) }, Remove: (*Server).remove}
+var shared = proctest.Shared[*Server]{Launch: func() (*Server, error) { return launch(&Server{}, 0) }, Remove: func(s *Server) error { return s.Remove() }}
 
 // Shared returns a standalone server that all tests of the package use, at once
 // if they like. It runs until the runner of StopAfter ends, which TestMain has to
 // use.
 func Shared(t testing.TB) *Server {
 	t.Helper()
-	skipInShort(t)
+	proctest.SkipInShort(t)
 	server := shared.Get(t)
-	t.Cleanup(func() { server.reportTo(t) })
+	t.Cleanup(func() { server.ReportTo(t) })
 	return server
 }
 
 // StopAfter returns a Runner that runs m, and then stops the shared server.
 func StopAfter(m proctest.Runner) proctest.Runner { return shared.StopAfter(m) }
-
-func skipInShort(t testing.TB) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a ZooKeeper server")
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Addr returns the server's host:port; it stays over restarts.
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
-
-// Process returns the server's process; nil when it was stopped or killed by us.
-func (s *Server) Process() *proctest.Process { return s.process }
 
 // NewRoot returns a path right under / that no other test was given. Nothing is
 // there yet.
@@ -133,7 +101,7 @@ func dial(t testing.TB, addresses ...string) *zk.Conn {
 func connect(t testing.TB, addresses []string) (*zk.Conn, func()) {
 	t.Helper()
 	conn, events, err := zk.Connect(addresses, 10*time.Second, zk.WithLogger(silent{}))
-	must(t, err)
+	proctest.Must(t, err)
 	return conn, func() {
 		conn.Close()
 		for range events { // until its goroutine has ended
@@ -145,42 +113,29 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// Stop shuts the server down in order and waits for its end.
-func (s *Server) Stop(t testing.TB) {
-	t.Helper()
-	must(t, s.end(syscall.SIGTERM))
-}
-
-// Kill kills the server, as a crash would, and waits for its end.
-func (s *Server) Kill(t testing.TB) {
-	t.Helper()
-	must(t, s.end(syscall.SIGKILL))
-}
-
 // Restart starts the server again after Stop or Kill, on the same directory and
 // ports, and waits until it serves. A node of an ensemble serves only with a
 // quorum: see Ensemble.Restart.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	must(t, s.boot())
+	proctest.Must(t, s.boot())
 }
 
 // Wipe kills the server, empties its disk, and starts it again on the same ports.
 func (s *Server) Wipe(t testing.TB) {
 	t.Helper()
 	s.Kill(t)
-	must(t, s.empty())
+	proctest.Must(t, s.empty())
 	s.Restart(t)
 }
 
 // empty removes the database; the identity of the server stays.
 func (s *Server) empty() error { return os.RemoveAll(s.database()) }
 
-// Pause stops the server in place: connections stay open, new ones are accepted
-// by the system, and nothing answers.
+// Pause is proctest's, of all of the server's threads.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
-	must(t, s.process.Pause())
+	s.Server.Pause(t)
 	for s.listens() { // its threads stop one by one
 	}
 }
@@ -191,35 +146,4 @@ func (s *Server) listens() bool {
 	defer cancel()
 	_, err := s.ask(ctx, "ruok")
 	return err == nil
-}
-
-// Resume lets a paused server go on.
-func (s *Server) Resume(t testing.TB) {
-	t.Helper()
-	must(t, s.process.Resume())
-}
-
-// end ends the process with signal; nil when there is none.
-func (s *Server) end(signal syscall.Signal) error {
-	if s.process == nil {
-		return nil
-	}
-	err := s.process.End(signal)
-	s.process = nil
-	return err
-}
-
-// remove kills the server, and removes it with its data, which is not needed any more.
-func (s *Server) remove() error {
-	if err := s.end(syscall.SIGKILL); err != nil {
-		return err
-	}
-	return os.RemoveAll(s.directory)
-}
-
-// reportTo shows the end of the server's log when the test failed.
-func (s *Server) reportTo(t testing.TB) {
-	if t.Failed() {
-		t.Logf("end of the log of ZooKeeper on %s:\n%s", s.Addr(), proctest.Tail(s.log()))
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/leafd/leafd/test/certtest"
+
+	"github.com/leafd/leafd/test/proctest"
 )
 
 // TLSServer is a server that takes TLS connections too, on a port of their own.
@@ -31,7 +33,7 @@ func (s *TLSServer) SecureAddrByIP() string { return "127.0.0.1:" + strconv.Itoa
 // clientCert it takes only clients with a certificate of CA.
 func StartTLS(t testing.TB, clientCert bool) *TLSServer {
 	t.Helper()
-	skipInShort(t)
+	proctest.SkipInShort(t)
 	directory := t.TempDir()
 	client := func(name string) (signer *certtest.Authority, ca, cert string) {
 		signer = certtest.New(t, name)
@@ -44,13 +46,13 @@ func StartTLS(t testing.TB, clientCert bool) *TLSServer {
 	_, s.OtherCA, s.OtherCert = client("other")
 	signer, s.CA, s.Cert = client("ours")
 	pair := signer.Issue(t, "server", func(template *x509.Certificate) { template.IPAddresses = nil })
-	port, err := freePort()
-	must(t, err)
+	port, err := proctest.FreePort()
+	proctest.Must(t, err)
 	clientAuth := "none"
 	if clientCert {
 		clientAuth = "need"
 	}
-	s.Server, err = launch(&Server{securePort: port},
+	s.Server, err = launch(&Server{securePort: port}, 0,
 		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"secureClientPort="+strconv.Itoa(port),
 		"secureClientPortAddress=127.0.0.1",
@@ -61,7 +63,7 @@ func StartTLS(t testing.TB, clientCert bool) *TLSServer {
 		"ssl.clientAuth="+clientAuth,
 		"ssl.hostnameVerification=false", // of clients
 	)
-	must(t, err)
-	s.removeAfter(t)
+	proctest.Must(t, err)
+	s.RemoveAfter(t)
 	return s
 }
