@@ -117,9 +117,7 @@ func TestOpenRemovesOnlyItsOwnLeftovers(t *testing.T) {
 }
 
 func TestMissingRecordIsNoFirstStart(t *testing.T) {
-	dir := t.TempDir()
-	c := mustOpen(t, dir)
-	require.NoError(t, c.Save(cachetest.Example(start)))
+	dir, c := saved(t)
 	require.NoError(t, c.Close())
 	require.NoError(t, os.Remove(c.Path()))
 
@@ -175,9 +173,7 @@ func TestSetAside(t *testing.T) {
 }
 
 func TestMarkerComesBack(t *testing.T) {
-	dir := t.TempDir()
-	c := mustOpen(t, dir)
-	require.NoError(t, c.Save(cachetest.Example(start)))
+	dir, c := saved(t)
 	require.NoError(t, c.Close())
 	marker := filepath.Join(dir, "worker.saved")
 	require.NoError(t, os.Remove(marker))
@@ -237,8 +233,7 @@ func TestSaveAfterTheFileWasPutRight(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
-	c := mustOpen(t, t.TempDir())
-	require.NoError(t, c.Save(cachetest.Example(start)))
+	_, c := saved(t)
 	require.NoError(t, c.Close())
 	require.NoError(t, c.Close())
 	_, err := c.Load()

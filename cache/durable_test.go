@@ -67,9 +67,7 @@ func TestWhatIsSynced(t *testing.T) {
 // TestEachOpenMakesAFile: a write that an earlier holder began comes to nothing,
 // and a slot that was damaged stays so (whole-slots).
 func TestEachOpenMakesAFile(t *testing.T) {
-	dir := t.TempDir()
-	c := mustOpen(t, dir)
-	require.NoError(t, c.Save(cachetest.Example(start)))
+	dir, c := saved(t)
 	require.NoError(t, c.Close())
 	before, err := os.ReadFile(c.Path())
 	require.NoError(t, err)
@@ -105,9 +103,7 @@ func TestFileTakenAway(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			c := mustOpen(t, dir)
-			require.NoError(t, c.Save(cachetest.Example(start)))
+			dir, c := saved(t)
 			require.NoError(t, take(c.Path()))
 			require.NoError(t, c.Save(cachetest.Example(start+1)))
 			requireHolds(t, c, cachetest.Example(start+1))

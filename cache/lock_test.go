@@ -16,9 +16,7 @@ import (
 )
 
 func TestLoserTouchesNothing(t *testing.T) {
-	dir := t.TempDir()
-	c := mustOpen(t, dir)
-	require.NoError(t, c.Save(cachetest.Example(start)))
+	dir, _ := saved(t)
 	temp := filepath.Join(dir, ".worker.json1")
 	require.NoError(t, os.WriteFile(temp, nil, 0o600))
 	_, err := cache.Open(dir)

@@ -107,6 +107,15 @@ func mustOpen(t *testing.T, dir string) *cache.Cache {
 	return c
 }
 
+// saved returns an open directory with the first record.
+func saved(t *testing.T) (dir string, c *cache.Cache) {
+	t.Helper()
+	dir = t.TempDir()
+	c = mustOpen(t, dir)
+	require.NoError(t, c.Save(cachetest.Example(start)))
+	return dir, c
+}
+
 // requireHolds sees that c holds exactly want.
 func requireHolds(t *testing.T, c worker.Cache, want worker.Record) {
 	t.Helper()

@@ -24,8 +24,7 @@ var steps = []segmenttest.Op{
 
 // lock-then-high: V1's order, with the round trips that it takes; the high mark is read only where it isn't known.
 func TestOrderOfAFetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 5, 10)
 		called := record(d, steps...)
 		require.EqualValues(t, 5, d.id("order"))
@@ -50,7 +49,7 @@ func TestOrderOfAFetch(t *testing.T) {
 		require.Less(t, h.Seen, h.High)
 		require.Equal(t, "a", d.status("order").FetchedBy)
 		require.Equal(t, d.status("order").LastFetch, d.status("order").FetchedAt)
-	})
+	}, guarded)
 }
 
 // Each step fails, hangs, has its answer lost, or is carried out late, while another daemon fetches: a gap, never a repeat.
@@ -198,8 +197,7 @@ func TestTwoTablesOneGuard(t *testing.T) {
 
 // A batch is all that wait, in one transaction.
 func TestBatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		names := named(d.store, "tag", 2000, 1000)
 		d.store.Delay(2 * time.Millisecond)
 		d.guard.Delay(2 * time.Millisecond)
@@ -215,7 +213,7 @@ func TestBatches(t *testing.T) {
 			require.EqualValues(t, 1000, d.guard.Mark(name).High)
 			require.EqualValues(t, 1000, d.marks.Mark(name).High)
 		}
-	})
+	}, guarded)
 }
 
 // hold locks rows as a transaction does that was forgotten.
@@ -228,8 +226,7 @@ func hold(t *testing.T, store *segmenttest.Store, names []string) (free func()) 
 
 // Rows that another transaction holds are skipped, and keep no other tag from its range.
 func TestLockedRows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		locked, free := named(d.store, "locked", 40, 10), named(d.store, "tag", 40, 10)
 		release := hold(t, d.store, locked)
 		refused := make(chan int)
@@ -320,8 +317,7 @@ func failing(tag string, err error) segmenttest.Hook {
 
 // A high mark that others write again and again: tried again at once a few times, and then later.
 func TestConflictsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 10)
 		other := d.guard.Beside()
 		d.guard.Before(func(ctx context.Context, op segmenttest.Op, _ []string) error {
@@ -338,7 +334,7 @@ func TestConflictsAreBounded(t *testing.T) {
 		require.Less(t, d.store.Calls(segmenttest.OpBegin), 20)
 		d.guard.Before(nil)
 		d.served("order", time.Second)
-	})
+	}, guarded)
 }
 
 // moved-forward, told where the same server has shown more before, and not where a crash or another server explains it.
@@ -382,8 +378,7 @@ func TestRegressionsAndGaps(t *testing.T) {
 
 // A fetch that meets another server says so.
 func TestServerChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded, func(d *daemon) { d.store = segmenttest.NewStore().Copy("db1:3306/1") })
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 10)
 		d.id("order")
 		require.Empty(t, d.of(segment.KindServer))
@@ -393,13 +388,12 @@ func TestServerChanged(t *testing.T) {
 		e := d.of(segment.KindServer)
 		require.Len(t, e, 1)
 		require.Equal(t, "db1:3306/1 db2:3306/2", e[0].Was+" "+e[0].Now)
-	})
+	}, guarded, func(d *daemon) { d.store = segmenttest.NewStore().Copy("db1:3306/1") })
 }
 
 // V4: ranges that no high mark covers are counted once a fetch; two in an hour are a trouble.
 func TestForeignFetches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 500, 10) // before there was a high mark
 		java := func() { d.store.Edit("order", func(r *segment.Row) { r.MaxID += 10 }) }
 		d.drain("order")
@@ -420,7 +414,7 @@ func TestForeignFetches(t *testing.T) {
 		java()
 		d.drain("order")
 		require.Empty(t, d.Troubles(), "one in an hour")
-	})
+	}, guarded)
 }
 
 // A column near its end gets ranges of the table's own step, to the last.
@@ -459,8 +453,7 @@ func TestColumnNearItsEnd(t *testing.T) {
 
 // A disk that is full: nothing is fetched, one range is lost, and all is well once it has room.
 func TestMarksCantBeWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 10)
 		d.store.Set("user", 0, 10)
 		d.id("user")
@@ -480,5 +473,5 @@ func TestMarksCantBeWritten(t *testing.T) {
 		d.marks.Fail(nil)
 		d.served("order", time.Second)
 		require.Empty(t, d.Troubles())
-	})
+	}, guarded)
 }

@@ -38,8 +38,7 @@ func TestAStartReadsNothing(t *testing.T) {
 
 // One query for all that wait, 256 names at most, one at a time.
 func TestLookUps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		names := named(d.store, "tag", 1024, 1000)
 		var mu sync.Mutex
 		under, most, longest, finds := 0, 0, 0, 0
@@ -72,8 +71,7 @@ func TestLookUps(t *testing.T) {
 
 // A name that was just made by SQL is served within a second beside 960 invented names in flight.
 func TestNameMadeBySQL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Delay(5*time.Millisecond, segmenttest.OpFind)
 		stop, n := make(chan struct{}), 0
 		var mu sync.Mutex
@@ -112,8 +110,7 @@ func TestNameMadeBySQL(t *testing.T) {
 
 // Names that have no row are remembered up to a bound, and a name that waits too long is 503.
 func TestLookUpsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		for i := range 66_000 {
 			_, _ = d.try(fmt.Sprint("invented", i))
 		}
@@ -180,8 +177,7 @@ func TestRowGone(t *testing.T) {
 
 // A fetch, too, finds that the row is gone; and once the row is back the next range is fetched without a request.
 func TestFetchFindsNoRow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 100)
 		d.id("order")
 		d.store.Remove("order")
@@ -230,8 +226,7 @@ func TestRowDeleted(t *testing.T) {
 
 // A tag that is deleted while its range is fetched: the range is not used, and the one that is made again begins above it.
 func TestDeletedWhileFetching(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 10)
 		d.marks.Delay(time.Second, segmenttest.OpRaise)
 		errs := make(chan error)
@@ -251,13 +246,12 @@ func TestDeletedWhileFetching(t *testing.T) {
 		require.EqualValues(t, 10, d.id("order"), "made by ourselves: at once")
 		_, n := tag.Try(1)
 		require.Zero(t, n, "the one that was deleted stays so")
-	})
+	}, guarded)
 }
 
 // A look asks for all tags in memory in turn, 256 at most.
 func TestLooksTakeTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		names := named(d.store, "tag", 600, 100)
 		require.Zero(t, d.each(names))
 		for _, name := range names {
@@ -278,8 +272,7 @@ func TestLooksTakeTurns(t *testing.T) {
 
 // Page goes through the tags in memory by name.
 func TestPage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		names := named(d.store, "Tag", 50, 100)
 		require.Zero(t, d.each(names))
 		var seen []string

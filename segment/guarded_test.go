@@ -141,8 +141,7 @@ func TestPatience(t *testing.T) {
 // raised-after-a-loss: all marks on this disk, those of fetches that were between high and mark among them, once for each
 // loss; a root that was restored counts again. What deletes a tag stays.
 func TestRaiseAfterALoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, required)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		names := named(d.store, "tag", 200, 10)
 		require.Zero(t, d.each(names))
 		clocktest.Pass(time.Second)
@@ -195,7 +194,7 @@ func TestRaiseAfterALoss(t *testing.T) {
 		d.guard.Connect()
 		clocktest.Pass(2 * time.Second)
 		require.True(t, d.guard.Mark(names[7]).Deleted, "a raise keeps it")
-	})
+	}, required)
 }
 
 // One mark that the guard refuses keeps no other from being raised, and is tried again.
@@ -229,8 +228,7 @@ func TestRaiseRefused(t *testing.T) {
 
 // A raise counts for the mark that it was sent with: one that has grown meanwhile is behind.
 func TestRaiseCountsForWhatItWasSentWith(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded, func(d *daemon) { d.cfg.Marks = "segmenttest"; d.guard.Break() })
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 10)
 		clocktest.Pass(3 * time.Second)
 		d.id("order")
@@ -245,13 +243,12 @@ func TestRaiseCountsForWhatItWasSentWith(t *testing.T) {
 		clocktest.Pass(500 * time.Millisecond)
 		require.True(t, d.marks.Mark("order").Behind)
 		require.Less(t, d.guard.Mark("order").High, int64(5000))
-	})
+	}, guarded, func(d *daemon) { d.cfg.Marks = "segmenttest"; d.guard.Break() })
 }
 
 // marks-of-their-store: marks of another store count for nothing, and are told.
 func TestMarksOfAnotherStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 10)
 		d.draw("order", 500)
 		require.Empty(t, d.of(segment.KindOtherMarks))
@@ -269,8 +266,7 @@ func TestMarksOfAnotherStore(t *testing.T) {
 
 // With the cluster's name from an earlier life, a guard of another cluster is away, and nothing is served by its marks.
 func TestFirstRootTells(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded, func(d *daemon) { d.guard.Break() })
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 10)
 		clocktest.Pass(20 * time.Second)
 		_, err := d.try("order")
@@ -280,5 +276,5 @@ func TestFirstRootTells(t *testing.T) {
 		d.guard.Connect()
 		clocktest.Pass(time.Second)
 		require.Zero(t, d.id("order"))
-	})
+	}, guarded, func(d *daemon) { d.guard.Break() })
 }

@@ -55,6 +55,12 @@ func newDaemon(t testing.TB, options ...option) *daemon {
 	return d.start(options...)
 }
 
+// inBubble runs test on a daemon, in a bubble.
+func inBubble(t *testing.T, test func(t *testing.T, d *daemon), options ...option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newDaemon(t, options...)) })
+}
+
 // beside returns another daemon on the same table and guard.
 func (d *daemon) beside(options ...option) *daemon {
 	d.t.Helper()

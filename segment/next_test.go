@@ -47,8 +47,7 @@ func TestPrefetchAtATenth(t *testing.T) {
 
 // A thousand callers at once: no ID twice, and each caller's grow.
 func TestThousandCallersOnStep100(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 100)
 		var check checker
 		var all sync.WaitGroup
@@ -72,8 +71,7 @@ func TestThousandCallersOnStep100(t *testing.T) {
 
 // Try takes what the range in memory has, and uses nothing where there is none.
 func TestTry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 100)
 		tag, err := d.Find(t.Context(), []byte("order"))
 		require.NoError(t, err)
@@ -99,8 +97,7 @@ func TestTry(t *testing.T) {
 
 // A range costs one add, however many IDs it has, and a call is served whole or not at all.
 func TestNextRanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 1, 100_000)
 		ask := func(n int) []segment.IDRange {
 			t.Helper()
@@ -137,8 +134,7 @@ func TestNextRanges(t *testing.T) {
 }
 
 func TestHotPathAllocatesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, math.MaxInt64/2)
 		d.id("order")
 		key, ctx, dst := []byte("order"), context.Background(), make([]segment.IDRange, 0, 4)
@@ -166,8 +162,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 
 // The end of the caller's context, of Config.Wait, and of the fetch itself.
 func TestWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 100)
 		d.store.Set("user", 0, 10)
 		tag, err := d.Find(t.Context(), []byte("order"))

@@ -65,8 +65,7 @@ func TestOutageOfManyTags(t *testing.T) {
 
 // While the database is away, a name that isn't known is 503, at once, and not 404.
 func TestLookUpsInAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 10)
 		d.id("order")
 		d.store.Fail(segmenttest.ErrAway)
@@ -89,8 +88,7 @@ func TestLookUpsInAnOutage(t *testing.T) {
 
 // A read-only database goes on finding rows: what it finds doesn't end the outage of the fetches.
 func TestLookUpsDontEndAnOutageOfFetches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		names := named(d.store, "tag", 200, 10)
 		require.Zero(t, d.each(names))
 		synctest.Wait()
@@ -188,8 +186,7 @@ func TestMarksCantBeRead(t *testing.T) {
 
 // The end of Run: what waits is told, what is under way is broken off, and all of it has ended.
 func TestRunEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, guarded, with(func(c *segment.Config) { c.Wait, c.FetchTimeout = time.Hour, time.Hour }))
+	inBubble(t, func(t *testing.T, d *daemon) {
 		names := named(d.store, "tag", 300, 100)
 		require.Zero(t, d.each(names[:100]))
 		d.store.Hang()
@@ -208,7 +205,7 @@ func TestRunEnds(t *testing.T) {
 		_, err := d.try("never")
 		require.ErrorIs(t, err, segment.ErrUnavailable)
 		require.Empty(t, d.of("anything"))
-	})
+	}, guarded, with(func(c *segment.Config) { c.Wait, c.FetchTimeout = time.Hour, time.Hour }))
 }
 
 // A service that has not reached its store yet says so.

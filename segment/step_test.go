@@ -97,8 +97,7 @@ func TestRangesAtARate(t *testing.T) {
 
 // The time that the database is gone says nothing about the demand.
 func TestOutageIsNotALongSegment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 100)
 		d.id("order")
 		d.draw("order", 20)
@@ -169,8 +168,7 @@ func TestFetchAsksForWhatWaits(t *testing.T) {
 
 // Rate is an average of 30 seconds, reckoned when it is asked for; Issued never falls, not where a batch fails or a tag is deleted.
 func TestFigures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t)
+	inBubble(t, func(t *testing.T, d *daemon) {
 		d.store.Set("order", 0, 1_000_000)
 		pass := func(n, seconds int) (st segment.Status) {
 			for range seconds {
