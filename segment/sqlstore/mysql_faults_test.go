@@ -122,8 +122,7 @@ func calls(t testing.TB, store *sqlstore.Store) map[string]func() error {
 // TestMySQLHung: nothing answers, and a fetch ends with its context; without an
 // end of the context, by the time-outs.
 func TestMySQLHung(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, javaScript, "")
+	server, database, db := sharedTable(t, javaScript, "")
 	dsn := server.DSN(database) + "?timeout=200ms&readTimeout=200ms&writeTimeout=200ms"
 	warm, cold := openMySQL(t, dsn), openMySQL(t, dsn)
 	awaitFetch(t, warm)
@@ -157,8 +156,7 @@ func TestMySQLHung(t *testing.T) {
 // account that may write all the same gets nothing either, with any
 // table on the replica; over a new connection it goes on.
 func TestMySQLReadOnly(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, ourScript, "")
+	server, database, db := sharedTable(t, ourScript, "")
 	db.SetMaxOpenConns(1)
 	execSQL(t, db, "CREATE USER IF NOT EXISTS 'leafd'@'127.0.0.1' IDENTIFIED BY 's3cret'; "+
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON leaf_alloc TO 'leafd'@'127.0.0.1'")
@@ -277,8 +275,7 @@ func TestMySQLAnswers(t *testing.T) {
 // say otherwise. With RELEASE each COMMIT would end its connection before it has answered, and without autocommit
 // a reader's connection would stay in one transaction.
 func TestMySQLSessionsArePinned(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, ourScript, "")
+	server, database, db := sharedTable(t, ourScript, "")
 	execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET GLOBAL autocommit = 0; SET GLOBAL innodb_lock_wait_timeout = 50; "+
 		"SET GLOBAL completion_type = 2; SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES'")
 	defer execSQL(t, db, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET GLOBAL autocommit = 1; SET GLOBAL completion_type = 0; SET GLOBAL sql_mode = DEFAULT; COMMIT")
@@ -345,8 +342,7 @@ func TestMySQLSetUpWrong(t *testing.T) {
 // TestPeopleKeepNoFetchWaiting: all the connections for lists and changes hang, and ranges
 // are fetched and tags read beside them.
 func TestPeopleKeepNoFetchWaiting(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, ourScript, "")
+	server, database, db := sharedTable(t, ourScript, "")
 	execSQL(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('held', 1, 10)")
 	store := openMySQL(t, server.DSN(database)+generous)
 	tx, err := db.BeginTx(t.Context(), nil)

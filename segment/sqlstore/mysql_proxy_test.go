@@ -23,8 +23,7 @@ import (
 // server answers, and so also between its commit and our learning of it. Then
 // the range is lost: no caller must get it, then or later.
 func TestMySQLCutAnywhere(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, javaScript, "")
+	server, database, db := sharedTable(t, javaScript, "")
 	proxy := zookeepertest.NewProxy(t, server.Addr())
 	dsn := strings.Replace(server.DSN(database), server.Addr(), proxy.Addr(), 1)
 	store := openMySQL(t, dsn) // has read the table, so that all that is cut is a fetch
@@ -169,8 +168,7 @@ func (p *tap) dsn(server *mariadbtest.Server, database string) string {
 // TestMySQLPackets: a fetch is three round trips, nothing shares a packet with a COMMIT, and no name or description stands in
 // a statement. Once the table was read, nothing more is asked of it.
 func TestMySQLPackets(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, ourScript, "")
+	server, database, db := sharedTable(t, ourScript, "")
 	execSQL(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10), ('secret-one', 1, 10)")
 	tap := newTap(t, server)
 	store := openMySQL(t, tap.dsn(server, database)+"&multiStatements=true")
@@ -244,8 +242,7 @@ func requireVerbs(t testing.TB, asked []string, verbs ...string) {
 // TestMySQLMultiplexer: a multiplexer between has lost what was set in the session. Without a transaction no range is given twice;
 // without backslash escapes no name is SQL.
 func TestMySQLMultiplexer(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, javaScript, "")
+	server, database, db := sharedTable(t, javaScript, "")
 	tap := newTap(t, server)
 	tap.inject = "SET SESSION autocommit = 1, sql_mode = 'NO_BACKSLASH_ESCAPES'"
 	store := openMySQL(t, tap.dsn(server, database))

@@ -16,8 +16,7 @@ import (
 func TestMySQLTables(t *testing.T) {
 	for name, c := range tables {
 		t.Run(name, func(t *testing.T) {
-			server := mariadbtest.Shared(t)
-			database, db := newTable(t, server, c.script, c.before)
+			server, database, db := sharedTable(t, c.script, c.before)
 			execSQL(t, db, "DELETE FROM leaf_alloc; "+c.after)
 			user := "user_" + database
 			execSQL(t, db, "CREATE USER "+user+"@'127.0.0.1' IDENTIFIED BY 's3cret'; GRANT SELECT, INSERT, UPDATE, DELETE ON leaf_alloc TO "+user+"@'127.0.0.1'")
@@ -122,8 +121,7 @@ func requireKeyed(t *testing.T, server *mariadbtest.Server, database string, ask
 
 // TestMySQLWithoutSkipLocked: a server that doesn't know SKIP LOCKED is asked for it once, and then for one tag of several.
 func TestMySQLWithoutSkipLocked(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, ourScript, "")
+	server, database, db := sharedTable(t, ourScript, "")
 	execSQL(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 10), ('b', 1, 10)")
 	tap := newTap(t, server)
 	tap.replace = strings.NewReplacer("SKIP LOCKED", "SKIP UNKNOWN")
@@ -144,8 +142,7 @@ func TestMySQLWithoutSkipLocked(t *testing.T) {
 
 // TestMySQLTableChanges: the table is altered, and gone, while a store is open.
 func TestMySQLTableChanges(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, articleScript, wide)
+	server, database, db := sharedTable(t, articleScript, wide)
 	store := openMySQL(t, server.DSN(database)+generous)
 	text := "text"
 	require.NoError(t, store.Create(within(t, patience), segment.Row{Tag: "order", MaxID: 1, Step: 10, Description: text}, nil))

@@ -43,6 +43,14 @@ func newTable(t testing.TB, server *mariadbtest.Server, script, before string) (
 	return database, db
 }
 
+// sharedTable is newTable on the shared server.
+func sharedTable(t testing.TB, script, before string) (server *mariadbtest.Server, database string, db *sql.DB) {
+	t.Helper()
+	server = mariadbtest.Shared(t)
+	database, db = newTable(t, server, script, before)
+	return server, database, db
+}
+
 func configOf(dsn string) sqlstore.Config { return sqlstore.Config{DSN: dsn} }
 
 func openMySQL(t testing.TB, dsn string) *sqlstore.Store {
@@ -258,8 +266,7 @@ func snapshot(t testing.TB, db *sql.DB) (rows []string) {
 
 // TestMySQLSpoiltRowHidesNoOther: one row without values among others.
 func TestMySQLSpoiltRowHidesNoOther(t *testing.T) {
-	server := mariadbtest.Shared(t)
-	database, db := newTable(t, server, ourScript, "")
+	server, database, db := sharedTable(t, ourScript, "")
 	execSQL(t, db, "ALTER TABLE leaf_alloc MODIFY max_id BIGINT UNSIGNED NULL, MODIFY step BIGINT NULL, MODIFY update_time VARCHAR(40) NULL;"+
 		"INSERT INTO leaf_alloc VALUES ('spoilt', 9223372036854775808, NULL, NULL, 'y'), ('sound', 7, 10, 'd', '2001-02-03 04:05:06')")
 	store := openMySQL(t, server.DSN(database)+generous)
