@@ -806,7 +806,7 @@ func (w *world) passing(s *state, emit func(e event, to *state, wrong string)) {
 	}
 	to.tick++
 	to.zk = s.zk.Clone(to.clock(0))
-	to.zk.Sessions() // those that are over end
+	to.zk.Late() // sessions that are over end
 	for i := range to.marks {
 		copy(to.marks[i][:], to.marks[i][1:])
 		to.marks[i][apart] = mark{}

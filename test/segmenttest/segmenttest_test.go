@@ -109,16 +109,6 @@ func (p prompt) Insert(_ context.Context, rows ...segment.Row) error {
 	return nil
 }
 
-func (p prompt) SetMaxID(_ context.Context, tag string, maxID int64) error {
-	p.Edit(tag, func(r *segment.Row) { r.MaxID = maxID })
-	return nil
-}
-
-func (p prompt) SetStep(_ context.Context, tag string, step int64) error {
-	p.Edit(tag, func(r *segment.Row) { r.Step = step })
-	return nil
-}
-
 func (p prompt) Row(_ context.Context, tag string) (maxID, step int64, err error) {
 	row, there := p.Store.Row(tag)
 	if !there {

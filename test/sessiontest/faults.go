@@ -65,19 +65,18 @@ type operation struct {
 	Node // its data, and the version that it asks for
 	name string
 	path string
-	flag int32
 }
 
 func operationOf(op any) operation {
 	switch r := op.(type) {
 	case *zk.CreateRequest:
-		return operation{Node{Data: r.Data, Stat: zk.Stat{Version: -1}}, "create", r.Path, r.Flags}
+		return operation{Node{Data: r.Data, Stat: zk.Stat{Version: -1}}, "create", r.Path}
 	case *zk.SetDataRequest:
-		return operation{Node{Data: r.Data, Stat: zk.Stat{Version: r.Version}}, "set", r.Path, 0}
+		return operation{Node{Data: r.Data, Stat: zk.Stat{Version: r.Version}}, "set", r.Path}
 	case *zk.DeleteRequest:
-		return operation{Node{Stat: zk.Stat{Version: r.Version}}, "remove", r.Path, 0}
+		return operation{Node{Stat: zk.Stat{Version: r.Version}}, "remove", r.Path}
 	case *zk.CheckVersionRequest:
-		return operation{Node{Stat: zk.Stat{Version: r.Version}}, "check", r.Path, 0}
+		return operation{Node{Stat: zk.Stat{Version: r.Version}}, "check", r.Path}
 	default:
 		panic(fmt.Sprintf("no operation of ZooKeeper: %T", op))
 	}
@@ -93,8 +92,7 @@ type Late struct {
 	connection uint64
 }
 
-// Walk shows each operation of r: what it is ("create", "set", "remove", "check"), and its node as
-// Encode has it.
+// Walk shows each operation of r: what it is ("create", "set", "remove", "check"), and its node.
 func (r Late) Walk(f func(what, path string, n Node)) {
 	for _, op := range r.ops {
 		o := operationOf(op)
@@ -130,13 +128,6 @@ func (m *Memory) Heal(one zkreg.Session) {
 	defer m.mu.Unlock()
 	s := one.(*session)
 	s.faults, s.writeFaults = nil, nil
-}
-
-// Requests returns how many requests s has made, with any outcome.
-func (m *Memory) Requests(s zkreg.Session) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return s.(*session).requests
 }
 
 // Observe has f told of each request before it is done; nil for no observer. f must not use m.

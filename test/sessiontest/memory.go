@@ -110,26 +110,6 @@ func (m *Memory) Session(number int) zkreg.Session {
 // it is that of the same session.
 func Number(s zkreg.Session) int { return s.(*session).number }
 
-// SessionState is what servers know of a session.
-type SessionState struct {
-	Number    int
-	ID        int64 // 0: it expired while its line was cut
-	Connected bool
-	Process   bool // false: no process has it any more, and it expires
-}
-
-// Sessions returns all sessions that have not ended, by number.
-func (m *Memory) Sessions() []SessionState {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.expireLocked()
-	all := make([]SessionState, 0, len(m.sessions))
-	for _, s := range m.orderedLocked() {
-		all = append(all, SessionState{s.number, s.id, !s.cut, !s.closed})
-	}
-	return all
-}
-
 // orderedLocked returns all sessions by number, so that the same requests come to the same.
 func (m *Memory) orderedLocked() []*session {
 	all := slices.Collect(maps.Values(m.sessions))

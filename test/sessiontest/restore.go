@@ -16,9 +16,6 @@ type Backup struct {
 	sessions map[int64]time.Duration // timeouts by ID
 }
 
-// Zxid returns the zxid of the last write that b knows.
-func (b *Backup) Zxid() int64 { return b.zxid }
-
 // Zxid returns the zxid of the last write.
 func (m *Memory) Zxid() int64 {
 	m.mu.Lock()

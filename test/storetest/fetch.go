@@ -30,7 +30,8 @@ func testRange(t *testing.T, f *harness) {
 			require.Equal(t, []int64{c.hi, c.step}, []int64{maxID, step})
 		})
 	}
-	require.NoError(t, f.Table.SetStep(patient(t), "want as the step", 50))
+	step := int64(50)
+	require.NoError(t, f.update(t, "want as the step", segment.Change{Step: &step}))
 	require.Equal(t, segment.Range{Lo: 2001, Hi: 2051}, f.fetch(t, "want as the step", 1))
 	for name, c := range map[string]segment.Row{
 		"step zero":           {MaxID: 1, Step: 0},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -74,26 +73,6 @@ func (s sqlTable) Insert(ctx context.Context, rows ...segment.Row) error {
 	}
 	_, err := s.db.ExecContext(ctx,
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step, `"+s.description+"`) VALUES "+strings.Join(values, ", "), args...)
-	return err
-}
-
-func (s sqlTable) SetMaxID(ctx context.Context, tag string, maxID int64) error {
-	return s.update(ctx, "UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = ?", maxID, tag)
-}
-
-func (s sqlTable) SetStep(ctx context.Context, tag string, step int64) error {
-	return s.update(ctx, "UPDATE leaf_alloc SET step = ? WHERE biz_tag = ?", step, tag)
-}
-
-func (s sqlTable) update(ctx context.Context, query string, args ...any) error {
-	result, err := s.db.ExecContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	n, err := result.RowsAffected()
-	if err == nil && n != 1 {
-		err = fmt.Errorf("storetest: %s changed %d rows, not 1", query, n)
-	}
 	return err
 }
 

@@ -42,9 +42,6 @@ type Fixture struct {
 type Table interface {
 	// Insert adds rows with any values; their UpdateTime is ignored.
 	Insert(ctx context.Context, rows ...segment.Row) error
-	// SetMaxID and SetStep change one column of a row that is there.
-	SetMaxID(ctx context.Context, tag string, maxID int64) error
-	SetStep(ctx context.Context, tag string, step int64) error
 	// Row returns max_id and step of a row that is there.
 	Row(ctx context.Context, tag string) (maxID, step int64, err error)
 	// Clear removes all rows.
