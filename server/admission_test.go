@@ -70,6 +70,11 @@ func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 		require.Equal(t, 200, r.get("/healthz").status)
 		require.Equal(t, 200, r.get("/readyz").status)
 	}
+	ln := listenTCP(t)
+	r.also(ln, conn.Redis)
+	refused := dialRedis(t, ln)
+	require.Equal(t, "-OVERLOADED too many connections are open already", refused.line())
+	refused.requireEnd()
 	require.Equal(t, 2, r.admission.Total())
 	close(r.flake.block)
 	for _, c := range served {
@@ -81,7 +86,7 @@ func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	require.Eventually(t, func() bool { return r.admission.Total() == 1 }, time.Minute, time.Millisecond)
 	page := r.get("/metrics").body
 	for _, line := range []string{
-		`leafd_http_errors_total{code="overloaded"} 3`, "leafd_http_connections_refused_total 9", "leafd_http_connections_displaced_total 0", "leafd_http_connections_limit 2", "leafd_http_connections 2",
+		`leafd_http_errors_total{code="overloaded"} 3`, "leafd_http_connections_refused_total 10", "leafd_http_connections_displaced_total 0", "leafd_http_connections_limit 2", "leafd_http_connections 2",
 	} {
 		require.Contains(t, page, line+"\n")
 	}
@@ -90,53 +95,49 @@ func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 // An address that holds all places keeps no other address out, in either protocol,
 // and drives none out, however it connects again and again.
 func TestNewcomersMakeRoom(t *testing.T) {
-	for _, silent := range []bool{false, true} {
-		for _, of := range []conn.Surface{conn.Public, conn.Redis} {
-			t.Run(fmt.Sprint(of, silent), func(t *testing.T) {
-				r := start(t, func(c *Config) { patient(c); c.MaxConns = 16 })
-				unix := listenUnix(t)
-				r.also(unix, conn.Public)
-				first, err := net.Dial("unix", unix.Addr().String())
+	for _, of := range []conn.Surface{conn.Public, conn.Redis} {
+		t.Run(fmt.Sprint(of), func(t *testing.T) {
+			r := start(t, func(c *Config) { patient(c); c.MaxConns = 16 })
+			unix := listenUnix(t)
+			r.also(unix, conn.Public)
+			first, err := net.Dial("unix", unix.Addr().String())
+			require.NoError(t, err)
+			ask(t, first) // the listener has its places by now
+			require.NoError(t, first.Close())
+			require.Eventually(t, func() bool { return r.admission.Total() == 0 }, time.Minute, time.Millisecond)
+			crowd, ping := *r, oneID
+			if of == conn.Redis {
+				ln := listenTCP(t)
+				r.also(ln, conn.Redis)
+				crowd.addr, ping = ln.Addr().String(), commands("PING\r\n")
+			}
+			innocent := r.dialFrom("127.0.0.3")
+			ask(t, innocent)
+			var all []net.Conn
+			for range 40 {
+				c := crowd.dialFrom("127.0.0.2")
+				send(t, c, ping)
+				_, err := c.Read(make([]byte, 1))
 				require.NoError(t, err)
-				ask(t, first) // the listener has its places by now
-				require.NoError(t, first.Close())
-				require.Eventually(t, func() bool { return r.admission.Total() == 0 }, time.Minute, time.Millisecond)
-				crowd, ping := *r, oneID
-				if of == conn.Redis {
-					ln := listenTCP(t)
-					r.also(ln, conn.Redis)
-					crowd.addr, ping = ln.Addr().String(), commands("PING\r\n")
-				}
-				innocent := r.dialFrom("127.0.0.3")
-				ask(t, innocent)
-				var all []net.Conn
-				for range 40 {
-					c := crowd.dialFrom("127.0.0.2")
-					if !silent {
-						send(t, c, ping)
-						_, err := c.Read(make([]byte, 1))
-						require.NoError(t, err)
-					}
-					all = append(all, c)
-				}
-				require.Eventually(t, func() bool { return r.measured("leafd_http_connections_displaced_total") == 40-13 }, time.Minute, time.Millisecond, "those that it had before")
-				ask(t, innocent)
-				for range 3 {
-					ask(t, r.dial())
-				}
-				local, err := net.Dial("unix", unix.Addr().String())
-				require.NoError(t, err)
-				defer local.Close() //nolint:errcheck // a test's
-				ask(t, local)
-				ask(t, innocent)
-				require.Equal(t, 40-13+3, r.measured("leafd_http_connections_displaced_total"))
-				require.Zero(t, r.measured("leafd_http_connections_refused_total"))
-				require.Equal(t, 15, r.admission.Total())
-				for _, c := range append(all, innocent, local) {
-					_ = c.Close()
-				}
-			})
-		}
+				all = append(all, c)
+			}
+			require.Eventually(t, func() bool { return r.measured("leafd_http_connections_displaced_total") == 40-13 }, time.Minute, time.Millisecond, "those that it had before")
+			ask(t, innocent)
+			for range 3 {
+				ask(t, r.dial())
+			}
+			local, err := net.Dial("unix", unix.Addr().String())
+			require.NoError(t, err)
+			defer local.Close() //nolint:errcheck // a test's
+			ask(t, local)
+			ask(t, innocent)
+			require.Equal(t, 40-13+3, r.measured("leafd_http_connections_displaced_total"))
+			require.Zero(t, r.measured("leafd_http_connections_refused_total"))
+			require.Equal(t, 15, r.admission.Total())
+			for _, c := range append(all, innocent, local) {
+				_ = c.Close()
+			}
+		})
 	}
 }
 
@@ -160,40 +161,4 @@ func TestUnreadAnswersMakeRoom(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	_, err = io.Copy(io.Discard, slow)
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was closed")
-}
-
-// Silent guests give way to one that asks, and there are never more of
-// them than places; over TLS too, where they are in the middle of a handshake.
-func TestGuestsGiveWay(t *testing.T) {
-	s := startSecure(t, false, func(c *Config) { patient(c); c.MaxConns, c.GuestTime = 1, conn.DefaultGuestTime })
-	health := map[string]*running{"plain": s.running, "TLS": s.overTLS(s.ln, s.ca.Client(t))}
-	served := s.dial()
-	s.flake.block, s.flake.begun = make(chan struct{}), make(chan struct{}, 1)
-	send(t, served, "GET "+snowflakePrefix+"x?n=2 HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-s.flake.begun
-	for name, dial := range map[string]func() net.Conn{"plain": s.dial, "TLS": s.dialTCP} {
-		t.Run(name, func(t *testing.T) {
-			var silent []net.Conn
-			for range 2 * conn.Guests {
-				silent = append(silent, dial())
-			}
-			for { // on a busy machine its own time may be over before it has asked
-				began := time.Now()
-				resp, err := health[name].client.Get("http://" + health[name].addr + "/healthz")
-				if err == nil {
-					require.Equal(t, 200, readAnswer(t, resp).status)
-					break
-				}
-				require.Greater(t, time.Since(began), conn.DefaultGuestTime, err)
-			}
-			for _, c := range silent {
-				requireClosed(t, c) // sooner or later, and without an answer
-			}
-			require.Equal(t, 1, s.admission.Total())
-		})
-	}
-	close(s.flake.block)
-	resp, err := http.ReadResponse(newReader(served), nil)
-	require.NoError(t, err)
-	require.Equal(t, 200, readAnswer(t, resp).status)
 }

@@ -9,7 +9,6 @@ import (
 	"go/parser"
 	gotoken "go/token"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -117,46 +116,6 @@ func TestEachRouteIsAnOperation(t *testing.T) {
 	slices.Sort(routed)
 	slices.Sort(listed)
 	require.Equal(t, slices.Compact(routed), listed)
-}
-
-// TestUndocumentedAnswers: the check that all tests make refuses what isn't documented.
-func TestUndocumentedAnswers(t *testing.T) {
-	r := start(t, nil)
-	a := func(status int, kind, body string, header ...string) answer {
-		h := http.Header{"Content-Type": {kind}, "Cache-Control": {"no-store"}}
-		for i := 0; i < len(header); i += 2 {
-			h.Set(header[i], header[i+1])
-		}
-		return answer{status, h, body}
-	}
-	const worker, ids, known = "/api/worker", snowflakePrefix + "x", `{"code":"bad_key","message":""}`
-	require.NoError(t, documented.check(t, "GET", ids, a(400, reply.ContentJSON, known)))
-	for name, test := range map[string]struct {
-		target string
-		a      answer
-	}{
-		"status":              {ids, a(418, reply.ContentJSON, known)},
-		"code":                {worker, a(400, reply.ContentJSON, known)},
-		"code of another":     {worker, a(404, reply.ContentJSON, `{"code":"unknown_key","message":""}`)},
-		"status of its code":  {ids, a(408, reply.ContentJSON, `{"code":"internal","message":""}`)},
-		"member":              {"/healthz", a(200, reply.ContentJSON, `{"status":"ok","new":1}`)},
-		"member missing":      {"/healthz", a(200, reply.ContentJSON, `{}`)},
-		"type":                {"/healthz", a(200, reply.ContentJSON, `{"status":1}`)},
-		"content type":        {worker, a(200, reply.ContentText, r.get(worker).body)},
-		"no ID":               {ids, a(200, reply.ContentText, "x")},
-		"number beyond 2^53":  {ids + "?n=1", a(200, reply.ContentJSON, `{"ids":[1]}`)},
-		"cached":              {ids, a(200, reply.ContentText, "1", "Cache-Control", "max-age=5")},
-		"no Retry-After":      {ids, a(503, reply.ContentJSON, `{"code":"starting","message":""}`)},
-		"path":                {"/nothing", a(200, reply.ContentJSON, `{"status":"ok"}`)},
-		"body without a body": {"/api/segments/x", a(204, reply.ContentJSON, "{}")},
-		"of no operation":     {"", a(404, reply.ContentJSON, `{"code":"no_such_code","message":""}`)},
-	} {
-		method := http.MethodGet
-		if test.a.status == 204 {
-			method = http.MethodDelete
-		}
-		require.Error(t, documented.check(t, method, test.target, test.a), name)
-	}
 }
 
 // statusOf returns the status of each code.

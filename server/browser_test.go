@@ -212,31 +212,3 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	p.Await(`document.title.startsWith("(not ready) 10.0.0.5:8080")`)
 	require.Empty(t, p.Complaints())
 }
-
-func TestDashboardOfTwoHundredDaemons(t *testing.T) {
-	t.Parallel()
-	r := startEmpty(t, nil)
-	b, asked := r.crowdOf(200)
-	r.SetBackend(b)
-	browser := webtest.Open(t)
-	for _, view := range []webtest.View{{Width: 1280, Height: 900}, {Width: 360, Height: 740, Dark: true}} {
-		t.Run(view.String(), func(t *testing.T) {
-			p := browser.Page("http://"+r.addr+"/", view)
-			p.AwaitText("#cluster-note", "201 live daemons: 1 without an answer, 1 not ready, 1 degraded, 198 ready.")
-			p.AwaitText("#cluster-note", "199,000 snowflake and 1,990 segment IDs/s together")
-			require.Equal(t, 201, webtest.Eval[int](p, `document.querySelectorAll("#cluster tbody tr").length`), "all on one page")
-			rows := webtest.Eval[[]string](p, `[...document.querySelectorAll("#cluster tbody tr")].slice(0, 4).map((r) => [...r.cells].slice(0, 4).map((c) => c.innerText).join("|"))`)
-			require.Regexp(t, `^–\|127\.0\.0\.1:\d+\|no answer\|no answer$`, rows[0], "the worst first")
-			require.Equal(t, "101|node-001|not ready|peers_disagree: most daemons have another time <b>than</b> this one", rows[1])
-			require.Equal(t, "102|node-002|degraded|half of the lease is over", rows[2])
-			require.Equal(t, 199, webtest.Eval[int](p, `document.querySelectorAll("#cluster tbody path[d^=M]").length`), "an hour of each")
-			require.Equal(t, "http:", webtest.Eval[string](p, `document.querySelector("#cluster a").protocol`))
-			require.Less(t, webtest.Eval[int](p, `document.querySelectorAll("*").length`), 7000)
-			require.LessOrEqual(t, p.Overflow(), 0)
-			require.Empty(t, p.Faint())
-			require.Empty(t, p.Complaints())
-			require.Empty(t, p.Strangers(r.addr))
-		})
-	}
-	require.Less(t, asked.Load(), int64(20))
-}

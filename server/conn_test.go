@@ -32,17 +32,6 @@ func patient(c *Config) {
 	c.IdleTimeout, c.ReadTimeout, c.WriteTimeout = time.Hour, time.Hour, time.Hour
 }
 
-func TestIdleClientIsClosed(t *testing.T) {
-	r := start(t, func(c *Config) { patient(c); c.IdleTimeout = 50 * time.Millisecond })
-	c := r.dial()
-	send(t, c, oneID)
-	br := newReader(c)
-	resp, err := http.ReadResponse(br, nil)
-	require.NoError(t, err)
-	require.Equal(t, 200, readAnswer(t, resp).status)
-	requireClosed(t, c)
-}
-
 // arrival is a short read time-out that a request sent at once still meets on a
 // busy machine.
 const arrival = 5 * time.Second

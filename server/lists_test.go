@@ -1,15 +1,12 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,23 +74,6 @@ func TestPagesOfWorkers(t *testing.T) {
 	for _, bad := range []string{"after=x", "after=1&after=2", "limit=0"} {
 		r.get("/api/workers?"+bad).requireError(t, 400, "bad_request")
 	}
-}
-
-// What isn't read is counted, refuses others beyond the bound, and ends with its connection.
-func TestUnreadAnswersAreBounded(t *testing.T) {
-	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000 })
-	nc, err := net.Dial("tcp", r.addr)
-	require.NoError(t, err)
-	_, err = nc.Write([]byte("GET " + snowflakePrefix + "x?n=1000000 HTTP/1.1\r\nHost: x\r\n\r\n"))
-	require.NoError(t, err)
-	line, err := bufio.NewReader(nc).ReadString('\n')
-	require.NoError(t, err)
-	require.Contains(t, line, "200")
-	require.Positive(t, r.measured("leafd_http_unread_bytes", "batches"))
-	require.Equal(t, http.StatusOK, r.get(snowflakePrefix+"y?n=1000").status)
-
-	require.NoError(t, nc.Close())
-	require.Eventually(t, func() bool { return r.measured("leafd_http_unread_bytes", "batches") == 0 }, time.Minute, time.Millisecond)
 }
 
 // One that is being made makes no room.

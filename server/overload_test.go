@@ -3,11 +3,8 @@ package server
 import (
 	"context"
 	"io"
-	"net/http"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -227,90 +224,4 @@ func (f brokenTags) NextN(context.Context, []byte, []int64) error {
 
 func (f brokenTags) NextRanges(ctx context.Context, _ []byte, _ int, dst []segment.IDRange) ([]segment.IDRange, error) {
 	return dst, f.NextN(ctx, nil, nil)
-}
-
-// idsOf returns the IDs of a body of lines, expanding ranges.
-func idsOf(t *testing.T, body string) (ids []string) {
-	for line := range strings.FieldsSeq(body) {
-		first, last, isRange := strings.Cut(line, "-")
-		if !isRange {
-			ids = append(ids, line)
-			continue
-		}
-		from, err := strconv.ParseInt(first, 10, 64)
-		if err != nil {
-			t.Error(err)
-		}
-		to, err := strconv.ParseInt(last, 10, 64)
-		if err != nil {
-			t.Error(err)
-		}
-		for ; from <= to; from++ {
-			ids = append(ids, strconv.FormatInt(from, 10))
-		}
-	}
-	return ids
-}
-
-// Everything at once under load: settings and limits change while clients ask.
-// No ID is given twice, each that was taken was given, and no place is lost.
-func TestOverloadUnderConcurrency(t *testing.T) {
-	r := start(t, crowded(2, time.Millisecond))
-	var clients, changers sync.WaitGroup
-	var mu sync.Mutex
-	got := map[string]map[string]bool{"snowflake": {}, "segment": {}}
-	refused := map[string]int{}
-	var done atomic.Bool
-	for i := range 8 {
-		clients.Go(func() {
-			enough := func() bool {
-				mu.Lock()
-				defer mu.Unlock()
-				return len(got["snowflake"]) > 1000 && len(got["segment"]) > 1000
-			}
-			for j := 0; j < 50 || !enough(); j++ {
-				mode := []string{"snowflake", "segment"}[(i+j)%2]
-				path := "/api/" + mode + "/get/order"
-				if j%3 > 0 {
-					path += "?n=" + strconv.Itoa(100*(j%3))
-				}
-				if j%6 > 3 {
-					path += "&as=ranges"
-				}
-				resp, err := r.client.Get("http://" + r.addr + path)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				body, err := io.ReadAll(resp.Body)
-				_ = resp.Body.Close()
-				if err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				if resp.StatusCode == http.StatusOK {
-					for _, id := range idsOf(t, string(body)) {
-						if got[mode][id] {
-							t.Errorf("%s ID %s twice", mode, id)
-						}
-						got[mode][id] = true
-					}
-				} else {
-					refused[string(body[:min(len(body), 24)])]++
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	changers.Go(func() {
-		for i := 0; !done.Load(); i++ {
-			r.SetLive(ids.Live{RateLimit: 50_000 * (i % 2)})
-			time.Sleep(time.Millisecond) // for some to pass
-		}
-	})
-	clients.Wait()
-	done.Store(true)
-	changers.Wait()
-	require.Eventually(t, func() bool { return r.inside() == 0 }, time.Minute, time.Millisecond)
-	require.Equal(t, len(got["snowflake"])+len(got["segment"]), r.used(), "refusals used IDs: %v", refused)
 }

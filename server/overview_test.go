@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,34 +69,6 @@ func TestOverviewCounts(t *testing.T) {
 	require.Equal(t, map[string]uint64{"unknown_key": 1}, o.Errors)
 	require.Equal(t, 1, o.Connections)
 	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"1","snowflake":"500"}`, "strings: JavaScript's numbers end at 2^53")
-}
-
-// However many ask, one build serves all of them for a while.
-func TestOverviewIsShared(t *testing.T) {
-	r := startEmpty(t, nil)
-	b := r.newBackend()
-	var looks atomic.Int64
-	b.Guards = func() views.Guards {
-		looks.Add(1)
-		return views.Guards{Registry: "standalone"}
-	}
-	r.SetBackend(b)
-	r.overview("") // the share of this one may end while the others ask
-	begun := time.Now()
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 50 {
-				res, err := http.Get("http://" + r.addr + "/api/overview")
-				if err == nil {
-					_ = res.Body.Close()
-				}
-			}
-		})
-	}
-	all.Wait()
-	http.DefaultClient.CloseIdleConnections()
-	require.LessOrEqual(t, looks.Load(), 2+int64(time.Since(begun)/time.Second))
 }
 
 // The registry is read in the background, and its last answer is shown meanwhile.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -94,49 +93,6 @@ func TestInfoOf(t *testing.T) {
 	}
 }
 
-func TestOffsetOfAWorker(t *testing.T) {
-	for name, tc := range map[string]struct {
-		sample clock.Sample
-		why    string
-	}{
-		"its clock":        {clock.Sample{Node: "a", Offset: time.Second, RTT: time.Millisecond}, ""},
-		"it starts":        {clock.Sample{Offset: time.Second, RTT: time.Millisecond}, ""},
-		"another answers":  {clock.Sample{Node: "b", Offset: time.Second, RTT: time.Millisecond}, `node "b" answers there, not "a"`},
-		"no answer":        {clock.Sample{Err: errors.New("no answer")}, "no answer"},
-		"a long no answer": {clock.Sample{Err: errors.New(strings.Repeat("x", 400))}, strings.Repeat("x", 300) + "…"},
-	} {
-		w := views.WorkerInfo{Node: "a"}
-		w.SetOffset(tc.sample)
-		require.Equal(t, tc.why, w.OffsetError, name)
-		require.Equal(t, tc.why == "", w.Offset != nil && *w.Offset == reply.Milliseconds(time.Second) && *w.RTT == reply.Milliseconds(time.Millisecond), name)
-	}
-}
-
-func TestWorkersWithoutTheRegistry(t *testing.T) {
-	r := start(t, nil)
-	b := r.newBackend()
-	r.SetBackend(b)
-	for _, test := range []struct {
-		name   string
-		err    error
-		status int
-		code   string
-	}{
-		{"unreachable", fmt.Errorf("%s: %w", secret, worker.ErrUnreachable), 503, "registry_unreachable"},
-		{"unreachable in time", fmt.Errorf("%s: %w: %w", secret, worker.ErrUnreachable, context.DeadlineExceeded), 503, "registry_unreachable"},
-		{"out of time", fmt.Errorf("%s: %w", secret, context.DeadlineExceeded), 503, "registry_unreachable"},
-		{"another error", errors.New(secret), 500, "internal"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			b.Workers = func(context.Context) ([]views.WorkerInfo, error) { return nil, test.err }
-			r.forgetLists()
-			a := r.get("/api/workers")
-			a.requireError(t, test.status, test.code)
-			require.NotContains(t, a.body, "password")
-		})
-	}
-}
-
 // A peer may ask while we wait for a ceiling to pass, and a claimant asks us
 // before it has written anything.
 func TestClockFromTheFirstMoment(t *testing.T) {
@@ -200,27 +156,4 @@ func TestOverviewTellsWhatPeersSay(t *testing.T) {
 	require.JSONEq(t, `{"verdict":"agree","estimate_ms":-0.412,"threshold_ms":5000.000,"asked":2,"answered":2,"checked":1699999999000,"left_out":0,"peers":[
 		{"address":"10.0.0.6:8080","node":"b","offset_ms":-0.412,"rtt_ms":0.300},
 		{"address":"10.0.0.7:8080","offset_ms":86400000.000,"rtt_ms":1000.000}]}`, told())
-}
-
-func TestMilliseconds(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		d    time.Duration
-		want string
-	}{
-		{"nothing", 0, "0.000"},
-		{"rounded", 1_234_567, "1.235"},
-		{"behind", -7 * time.Second, "-7000.000"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			b, err := json.Marshal(reply.Milliseconds(test.d))
-			require.NoError(t, err)
-			require.Equal(t, test.want, string(b))
-			var back reply.Milliseconds
-			require.NoError(t, json.Unmarshal(b, &back))
-			require.Equal(t, test.d.Round(time.Microsecond), time.Duration(back))
-		})
-	}
-	var m reply.Milliseconds
-	require.ErrorContains(t, json.Unmarshal([]byte(`"1"`), &m), "milliseconds")
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -293,21 +292,6 @@ func TestRedisLimits(t *testing.T) {
 	require.Regexp(t, `^:\d+$`, c.line())
 }
 
-// A client that reads nothing is closed, what it was promised is no longer counted, and
-// nothing that it has sent since was carried out.
-func TestRedisClientThatReadsNothing(t *testing.T) {
-	r, ln := startRedis(t, func(c *Config) { c.WriteTimeout = 200 * time.Millisecond })
-	c := dialRedis(t, ln)
-	commands := []byte(strings.Repeat("LEAF.SNOWFLAKE x 10000\r\n", 1000))
-	for err := error(nil); err == nil; {
-		_, err = c.Write(commands)
-	}
-	require.Eventually(t, func() bool {
-		return r.measured("leafd_http_unread_bytes", "batches") == 0 && r.admission.Open(conn.Redis) == 0 && r.measured("leafd_http_inflight", "snowflake") == 0
-	}, 30*time.Second, time.Millisecond)
-	require.Less(t, r.used(), 10_000*400, "as many as the kernel's buffers took answers for")
-}
-
 // Idle and half-sent commands.
 func TestRedisTimeouts(t *testing.T) {
 	t.Parallel()
@@ -325,56 +309,6 @@ func TestRedisTimeouts(t *testing.T) {
 		c.requireEnd()
 	}
 	require.Equal(t, 2, r.used())
-}
-
-// Half a command that arrived with whole ones has the read time-out, once.
-func TestRedisHalfACommandBehindAWholeOne(t *testing.T) {
-	t.Parallel()
-	_, ln := startRedis(t, func(c *Config) { patient(c); c.ReadTimeout = arrival })
-	first, later, slow := dialRedis(t, ln), dialRedis(t, ln), dialRedis(t, ln)
-	require.Equal(t, "+PONG", later.ask("PING"))
-	require.Equal(t, "+PONG", slow.ask("PING"))
-	for _, c := range []*redisConn{first, later, slow} {
-		require.Equal(t, "+PONG", c.ask("PING\r\nPING\r\n*2\r\n$4\r\nINCR\r\n$9000"))
-		require.Equal(t, "+PONG", c.line())
-	}
-	go func() {
-		for range 1000 {
-			time.Sleep(20 * time.Millisecond)
-			if _, err := io.WriteString(slow, "x"); err != nil {
-				return
-			}
-		}
-	}()
-	first.requireEnd()
-	later.requireEnd()
-	requireClosed(t, slow)
-}
-
-// The connections of both protocols are counted together.
-func TestRedisConnectionsBeyondTheLimit(t *testing.T) {
-	r, ln := startRedis(t, func(c *Config) { patient(c); c.MaxConns = 2 })
-	first, second := dialRedis(t, ln), dialRedis(t, ln)
-	require.Equal(t, "+PONG", first.ask("PING"))
-	require.Equal(t, "+PONG", second.ask("PING"))
-	r.flake.block, r.flake.begun = make(chan struct{}), make(chan struct{}, 2)
-	for _, c := range []*redisConn{first, second} {
-		send(t, c, commands("LEAF.SNOWFLAKE x 2\r\n"))
-		<-r.flake.begun
-	}
-	third := dialRedis(t, ln)
-	require.Equal(t, "-OVERLOADED too many connections are open already", third.line())
-	third.requireEnd()
-	r.get(snowflakePrefix+"x").requireError(t, 503, "overloaded")
-	require.Equal(t, 200, r.get("/healthz").status)
-	close(r.flake.block)
-	require.Equal(t, "*2", first.line())
-	_, _ = first.line(), first.line()
-	require.Equal(t, "+OK", first.ask("QUIT"))
-	first.requireEnd()
-	require.Eventually(t, func() bool { return r.admission.Total() == 1 }, time.Minute, time.Millisecond)
-	require.Equal(t, 200, r.get(snowflakePrefix+"x").status)
-	require.Equal(t, "*2", second.line())
 }
 
 // Once the daemon drains each connection ends after its answer; at the end those
@@ -409,50 +343,6 @@ func TestRedisDrains(t *testing.T) {
 	require.Equal(t, fmt.Sprintf(":%d", 1<<60+2), fresh.line())
 	fresh.requireEnd()
 	require.NoError(t, <-ended)
-}
-
-// Neither a client that neither reads nor leaves, nor a command that waits for a range, holds up
-// a stop beyond its time-out.
-func TestRedisGivesUpAtTheEnd(t *testing.T) {
-	s := newServer(t)
-	waits := make(chan struct{})
-	s.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: &fakeSnowflake{}, Segments: hungTags{waits: waits}}})
-	ln := listenTCP(t)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln, conn.Redis) }()
-	c := dialRedis(t, ln)
-	go func() {
-		_, _ = io.WriteString(c, strings.Repeat(commands("LEAF.SNOWFLAKE x 10000\r\n"), 10_000)) // until it is closed
-	}()
-	require.Eventually(t, func() bool { return (&running{Server: s, t: t}).measured("leafd_http_unread_bytes", "batches") > 0 }, time.Minute, time.Millisecond)
-	send(t, dialRedis(t, ln), commands("INCR order\r\nLEAF.SEGMENT order 2\r\n"))
-	<-waits // the other one is given up before it waits
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
-	require.NoError(t, <-served)
-	require.Eventually(t, func() bool { return s.admission.Total() == 0 }, time.Minute, time.Millisecond)
-}
-
-// hungTags is Segments with a database that hangs. It tells of each request that waits.
-type hungTags struct {
-	ids.Segments
-	waits chan struct{}
-}
-
-func (hungTags) Known([]byte) bool                                   { return true }
-func (hungTags) Check(context.Context, []byte) error                 { return nil }
-func (hungTags) Try([]byte, **segment.Tag, int) (first int64, n int) { return 0, 0 }
-
-func (h hungTags) Next(ctx context.Context, _ []byte) (int64, error) {
-	h.waits <- struct{}{}
-	<-ctx.Done()
-	return 0, ctx.Err()
-}
-
-func (h hungTags) NextN(ctx context.Context, key []byte, _ []int64) error {
-	_, err := h.Next(ctx, key)
-	return err
 }
 
 // TLS with certificates of clients, as on HTTP; a client that speaks plain RESP is told.
@@ -494,29 +384,4 @@ type panickingFlake struct{ ids.Snowflake }
 
 func (panickingFlake) NextAt(context.Context, time.Duration, int) (first int64, n int, err error) {
 	panic("a bug")
-}
-
-// The whole way of a command, through listener and connection, and of sixteen.
-func TestRedisAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		return // the pool of batches forgets on purpose there
-	}
-	_, ln := startRedis(t, nil)
-	c := dialRedis(t, ln)
-	for _, command := range []string{"INCR order\r\n", "*2\r\n$14\r\nLEAF.SNOWFLAKE\r\n$5\r\norder\r\n", "LEAF.SNOWFLAKE x 10\r\n"} {
-		for _, deep := range []int{1, 16} {
-			request := []byte(strings.Repeat(commands(command), deep))
-			answer := make([]byte, 8192)
-			allocs := testing.AllocsPerRun(1000, func() {
-				if _, err := c.Write(request); err != nil {
-					t.Error(err)
-				}
-				n, err := c.Read(answer) // one read, since it is one write
-				if err != nil || n < 3 || bytes.Count(answer[:n], []byte("\n")) < deep {
-					t.Error(err)
-				}
-			})
-			require.Zero(t, allocs, command)
-		}
-	}
 }

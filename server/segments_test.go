@@ -65,29 +65,6 @@ func (r *running) warm(t *testing.T, service *segment.Service, tag string, n int
 	}, time.Minute, 5*time.Millisecond)
 }
 
-// A connection that has asked for a tag before it was deleted and made again gets its IDs from memory.
-func TestTagThatIsMadeAgainIsServedFromMemory(t *testing.T) {
-	_, store, service := serveTags(t, "a", "b")
-	served, key := ids.FromService(service), []byte("a")
-	var last *segment.Tag // of the connection
-	inMemory := func() bool {
-		_, err := served.Next(t.Context(), key)
-		require.NoError(t, err)
-		_, n := served.Try(key, &last, 1)
-		return n == 1
-	}
-	require.True(t, inMemory())
-	before := last
-	_, err := store.Delete(t.Context(), "a", nil)
-	require.NoError(t, err)
-	service.Deleted("a")
-	require.ErrorIs(t, served.Check(t.Context(), key), segment.ErrUnknownTag)
-	store.Set("a", 5000, 1000)
-	service.Created("a")
-	require.True(t, inMemory())
-	require.NotSame(t, before, last)
-}
-
 func TestSegmentsShowUse(t *testing.T) {
 	r, store, service := serveTags(t, "a", "b")
 	list := r.segmentList(t, "")

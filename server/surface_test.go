@@ -189,28 +189,3 @@ func TestShutdownEndsAProfile(t *testing.T) {
 	require.NoError(t, public.Shutdown(ctx))
 	<-done
 }
-
-// Several listeners of one server: each serves, and a stop ends all of them.
-func TestSeveralListeners(t *testing.T) {
-	r := start(t, func(c *Config) { patient(c); c.AdminApart = true })
-	unix, admin := listenUnix(t), listenTCP(t)
-	r.also(unix, conn.Public)
-	r.also(admin, conn.Admin)
-	overUnix, overAdmin := r.at(unix), r.at(admin)
-	for range 3 {
-		require.Equal(t, 200, r.get("/api/snowflake/get/x").status)
-		require.Equal(t, 200, overUnix.get("/api/snowflake/get/x").status)
-		require.Equal(t, 200, overUnix.get("/api/segment/get/order?n=9").status)
-		require.Equal(t, 200, overAdmin.get("/readyz").status)
-	}
-	require.Contains(t, overAdmin.get("/metrics").body, "leafd_http_connections 3\n")
-
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	require.NoError(t, r.Shutdown(ctx))
-	require.Zero(t, r.admission.Total())
-	for _, ln := range []net.Listener{unix, admin} {
-		_, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
-		require.Error(t, err)
-	}
-}
