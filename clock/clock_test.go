@@ -14,16 +14,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMillis(t *testing.T) {
-	at := time.Date(2026, 11, 21, 12, 0, 0, 123_999_999, time.UTC)
-	m := clock.MillisOf(at)
-	require.Equal(t, "2026-11-21T12:00:00.123Z", m.String())
-	require.Equal(t, m, clock.Reading{WallNS: at.UnixNano()}.Wall())
-	require.Equal(t, m+1500, m.Add(1500*time.Millisecond))
-	require.Equal(t, 1500*time.Millisecond, m.Add(1500*time.Millisecond).Sub(m))
-	require.Equal(t, at.Truncate(time.Millisecond), m.Time())
-}
-
 func TestJudge(t *testing.T) {
 	for name, tt := range map[string]struct {
 		move func(*clocktest.Fake)
@@ -70,21 +60,4 @@ func TestSystemSleepStopsWithItsContext(t *testing.T) {
 	ctx, cancel = context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, clock.System().Sleep(ctx, time.Hour), context.DeadlineExceeded)
-}
-
-func TestSleepersShareNoTimer(t *testing.T) {
-	clk := clock.System()
-	done := make(chan time.Duration)
-	for i := range 20 {
-		go func() {
-			start := clk.Mono()
-			if err := clk.Sleep(context.Background(), time.Duration(1+i%5)*time.Millisecond); err != nil {
-				t.Error(err)
-			}
-			done <- clk.Mono() - start - time.Duration(1+i%5)*time.Millisecond
-		}()
-	}
-	for range 20 {
-		require.GreaterOrEqual(t, <-done, time.Duration(0))
-	}
 }

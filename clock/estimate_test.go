@@ -3,7 +3,6 @@ package clock_test
 import (
 	"errors"
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -107,16 +106,6 @@ func TestRefuses(t *testing.T) {
 				require.Equal(t, test.resuming && silent <= n, v.Refuses(threshold, true), "%d silent", silent)
 			}
 		})
-	}
-}
-
-// At least half of those asked.
-func TestQuorum(t *testing.T) {
-	for _, v := range []clock.Verdict{{}, {Asked: 1, Answered: 1}, {Asked: 2, Answered: 1}, {Asked: 3, Answered: 2}, {Asked: 1024, Answered: 512}} {
-		require.True(t, v.Quorum(), v)
-	}
-	for _, v := range []clock.Verdict{{Asked: 1}, {Asked: 3, Answered: 1}, {Asked: 1024, Answered: 511}} {
-		require.False(t, v.Quorum(), v)
 	}
 }
 
@@ -234,73 +223,4 @@ func voteByGroups(peers []time.Duration, threshold time.Duration) clock.Vote {
 		}
 	}
 	return clock.Undecided
-}
-
-// checkEstimate holds the rules of an estimate against offsets, and the mean against exact
-// arithmetic.
-func checkEstimate(t *testing.T, offsets []time.Duration) {
-	t.Helper()
-	list := samples(offsets...)
-	median, mean := clock.Estimate(list, clock.Median), clock.Estimate(list, clock.Mean)
-
-	// Another order, with silent peers in between.
-	shuffled := append(slices.Clone(list), clock.Sample{Err: errors.New("silent")})
-	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	require.Equal(t, median.Offset, clock.Estimate(shuffled, clock.Median).Offset)
-	require.Equal(t, mean.Offset, clock.Estimate(shuffled, clock.Mean).Offset)
-	if len(offsets) == 0 {
-		require.Zero(t, median)
-		require.Zero(t, mean)
-		return
-	}
-
-	// And that the median is one: no more than half on either side of it.
-	sum := new(big.Int)
-	below, above := 0, 0
-	for _, o := range offsets {
-		sum.Add(sum, big.NewInt(int64(o)))
-		if o < median.Offset {
-			below++
-		} else if o > median.Offset {
-			above++
-		}
-	}
-	for _, v := range []clock.Verdict{median, mean} {
-		require.GreaterOrEqual(t, v.Offset, slices.Min(offsets))
-		require.LessOrEqual(t, v.Offset, slices.Max(offsets))
-	}
-	require.LessOrEqual(t, 2*below, len(offsets))
-	require.LessOrEqual(t, 2*above, len(offsets))
-	off := new(big.Int).Sub(new(big.Int).Mul(big.NewInt(int64(mean.Offset)), big.NewInt(int64(len(offsets)))), sum)
-	require.Negative(t, off.CmpAbs(big.NewInt(int64(len(offsets)))), "the mean is exact to a nanosecond")
-
-	for _, threshold := range []time.Duration{1, 5 * time.Second, time.Hour, median.Offset.Abs()} {
-		if threshold <= 0 || !median.Beyond(threshold) {
-			continue
-		}
-		same := 0
-		for _, o := range offsets {
-			if o.Abs() >= threshold && (o > 0) == (median.Offset > 0) {
-				same++
-			}
-		}
-		require.Greater(t, 2*same, len(offsets))
-	}
-}
-
-func TestEstimateProperties(t *testing.T) {
-	for range 5_000 {
-		offsets := make([]time.Duration, rand.IntN(12))
-		for i := range offsets {
-			switch rand.IntN(4) {
-			case 0:
-				offsets[i] = time.Duration(rand.Uint64()) // any, the furthest too
-			case 1:
-				offsets[i] = time.Duration(rand.IntN(5) - 2) // many equal ones
-			default:
-				offsets[i] = time.Duration(rand.Int64N(int64(20*time.Second))) - 10*time.Second
-			}
-		}
-		checkEstimate(t, offsets)
-	}
 }

@@ -2,10 +2,8 @@ package server
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -139,26 +137,4 @@ func TestNewcomersMakeRoom(t *testing.T) {
 			}
 		})
 	}
-}
-
-// An answer that a client leaves unread makes room for another address's, and ends with its connection.
-func TestUnreadAnswersMakeRoom(t *testing.T) {
-	r := start(t, func(c *Config) { c.Live.MaxBatch = 1_000_000; c.Memory = 128 << 20 }) // 16 MiB of answers
-	slow := r.dialFrom("127.0.0.2")
-	send(t, slow, "GET "+snowflakePrefix+"x?n=1000000 HTTP/1.1\r\nHost: x\r\n\r\n")
-	_, err := slow.Read(make([]byte, 1)) // it is being written
-	require.NoError(t, err)
-	again := r.dialFrom("127.0.0.2")
-	in := newReader(again)
-	require.Eventually(t, func() bool { // in place of its own, but between two writes
-		send(t, again, "GET "+snowflakePrefix+"x?n=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
-		resp, err := http.ReadResponse(in, nil)
-		require.NoError(t, err)
-		return readAnswer(t, resp).status == http.StatusOK
-	}, time.Minute, time.Millisecond)
-	require.Eventually(t, func() bool {
-		return r.measured("leafd_http_connections_displaced_total") == 1 && r.measured("leafd_http_unread_bytes", "batches") == 0
-	}, time.Minute, time.Millisecond)
-	_, err = io.Copy(io.Discard, slow)
-	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was closed")
 }

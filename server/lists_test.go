@@ -74,6 +74,9 @@ func TestPagesOfWorkers(t *testing.T) {
 	for _, bad := range []string{"after=x", "after=1&after=2", "limit=0"} {
 		r.get("/api/workers?"+bad).requireError(t, 400, "bad_request")
 	}
+	b.Workers = func(context.Context) ([]views.WorkerInfo, error) { return nil, context.DeadlineExceeded }
+	r.forgetLists()
+	r.get("/api/workers").requireError(t, 503, "registry_unreachable")
 }
 
 // One that is being made makes no room.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/reply"
 	"github.com/leafd/leafd/server/views"
-	"github.com/leafd/leafd/worker"
 )
 
 func (r *running) overview(query string) views.Overview {
@@ -56,65 +54,6 @@ func TestOverviewFromTheFirstMomentOn(t *testing.T) {
 	require.Equal(t, 405, r.do("POST", "/api/overview", "").status)
 	r.get("/api/overview?tag=%01").requireError(t, 400, "bad_key")
 	require.Nil(t, r.overview("?tag=x").Segments)
-}
-
-func TestOverviewCounts(t *testing.T) {
-	r := start(t, nil)
-	r.get(snowflakePrefix + "x?n=500")
-	r.get(segmentPrefix + "order")
-	r.get(segmentPrefix+"nothing").requireError(t, 404, "unknown_key")
-	o := r.overview("")
-	require.EqualValues(t, 500, o.Issued["snowflake"])
-	require.EqualValues(t, 1, o.Issued["segment"])
-	require.Equal(t, map[string]uint64{"unknown_key": 1}, o.Errors)
-	require.Equal(t, 1, o.Connections)
-	require.Contains(t, r.get("/api/overview").body, `"issued":{"segment":"1","snowflake":"500"}`, "strings: JavaScript's numbers end at 2^53")
-}
-
-// The registry is read in the background, and its last answer is shown meanwhile.
-func TestOverviewWaitsForNothing(t *testing.T) {
-	t.Parallel() // the registry is read each two seconds
-	r := startEmpty(t, nil)
-	b := r.newBackend()
-	asked, answer := make(chan struct{}, 10), make(chan error)
-	b.Workers = func(ctx context.Context) ([]views.WorkerInfo, error) {
-		asked <- struct{}{}
-		select {
-		case err := <-answer:
-			return []views.WorkerInfo{{ID: 1, Node: "a", State: views.WorkerLive}, {ID: 2, Node: "b"}}, err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	r.SetBackend(b)
-	o := r.overview("")
-	require.Zero(t, o.Workers.AsOf, "never seen")
-	<-asked
-	shown := func(done func(views.WorkersView) bool) {
-		t.Helper()
-		require.Eventually(t, func() bool { o = r.overview(""); return done(o.Workers) }, time.Minute, 10*time.Millisecond)
-	}
-	answer <- nil
-	shown(func(v views.WorkersView) bool { return v.Total == 2 })
-	require.Equal(t, 1, o.Workers.Live)
-	require.NotZero(t, o.Workers.AsOf)
-
-	shown(func(views.WorkersView) bool { return len(asked) > 0 })
-	for range 5 { // the registry hangs
-		time.Sleep(10 * time.Millisecond)
-		require.Equal(t, 2, r.overview("").Workers.Total)
-	}
-	require.Len(t, asked, 1, "one question at a time")
-	<-asked
-	answer <- fmt.Errorf("asking: %w", worker.ErrUnreachable)
-	shown(func(v views.WorkersView) bool { return v.Error != "" })
-	require.Equal(t, "registry_unreachable", o.Workers.Error)
-	require.Equal(t, 2, o.Workers.Total, "as last seen")
-	require.True(t, o.Workers.Stale, "read before the registry failed")
-
-	shown(func(views.WorkersView) bool { return len(asked) > 0 })
-	answer <- nil
-	shown(func(v views.WorkersView) bool { return v.Error == "" })
 }
 
 func TestOverviewIsBounded(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -124,36 +123,4 @@ func TestClockIsReadLast(t *testing.T) {
 	}
 	r.SetBackend(b)
 	require.Contains(t, r.get("/api/clock").body, `"timestamp":1700000001000}`)
-}
-
-func TestOverviewTellsWhatPeersSay(t *testing.T) {
-	r := startEmpty(t, nil)
-	b := r.newBackend()
-	info := views.ClockInfo{Threshold: 5 * time.Second}
-	b.Clock = func() views.ClockInfo { return info }
-	r.SetBackend(b)
-	told := func() string {
-		t.Helper()
-		r.forgetLists()
-		var o struct{ Clock json.RawMessage }
-		require.NoError(t, json.Unmarshal([]byte(r.get("/api/overview").body), &o))
-		return string(o.Clock)
-	}
-	require.JSONEq(t, `{"verdict":"unchecked","threshold_ms":5000.000,"asked":0,"answered":0,"peers":[],"left_out":0}`, told())
-
-	info = views.ClockInfo{Checked: 1_699_999_999_000, Verdict: clock.Verdict{Asked: 1}, Samples: []clock.Sample{
-		{Address: "10.0.0.6:8080", Err: errors.New(`no answer from "10.0.0.6" ` + strings.Repeat("é", 500))},
-	}}
-	body := told()
-	require.Contains(t, body, `"checked":1699999999000,"peers":[{"address":"10.0.0.6:8080","error":"no answer from \"10.0.0.6\" éé`)
-	require.NotContains(t, body, "estimate", "no peer answered: 0 would look like agreement")
-	require.Less(t, len(body), 700)
-
-	info = views.ClockInfo{Checked: 1_699_999_999_000, Threshold: 5 * time.Second, Verdict: clock.Verdict{Offset: -412_345 * time.Nanosecond, Answered: 2, Asked: 2}, Samples: []clock.Sample{
-		{Address: "10.0.0.6:8080", Node: "b", Offset: -412_345 * time.Nanosecond, RTT: 300 * time.Microsecond},
-		{Address: "10.0.0.7:8080", Offset: 24 * time.Hour, RTT: time.Second},
-	}}
-	require.JSONEq(t, `{"verdict":"agree","estimate_ms":-0.412,"threshold_ms":5000.000,"asked":2,"answered":2,"checked":1699999999000,"left_out":0,"peers":[
-		{"address":"10.0.0.6:8080","node":"b","offset_ms":-0.412,"rtt_ms":0.300},
-		{"address":"10.0.0.7:8080","offset_ms":86400000.000,"rtt_ms":1000.000}]}`, told())
 }

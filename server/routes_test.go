@@ -140,6 +140,8 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err, "a registry may have the common collectors already")
 	_, err = New(cfg)
 	require.ErrorContains(t, err, "metrics", "but not a server's own")
+	_, err = New(Config{})
+	require.ErrorContains(t, err, "Base and Clock")
 }
 
 func TestAdminToken(t *testing.T) {
@@ -190,6 +192,7 @@ func TestChangesOfTags(t *testing.T) {
 		{"no tag", "POST", "", `{"step":1}`, 400, "bad_key"},
 		{"a long tag", "POST", "", `{"tag":"` + strings.Repeat("x", 129) + `","step":1}`, 400, "bad_key"},
 		{"a control in the tag", "POST", "", `{"tag":"a\nb","step":1}`, 400, "bad_key"},
+		{"a turn of direction in the tag", "POST", "", "{\"tag\":\"a\u202eb\",\"step\":1}", 400, "bad_key"},
 		{"no step", "POST", "", `{"tag":"x"}`, 400, "bad_step"},
 		{"negative max_id", "POST", "", `{"tag":"x","step":1,"max_id":-1}`, 400, "bad_step"},
 		{"past the end", "POST", "", `{"tag":"x","step":10,"max_id":"9223372036854775800"}`, 400, "bad_step"},
@@ -198,6 +201,7 @@ func TestChangesOfTags(t *testing.T) {
 		{"nothing to change", "PATCH", "/order", `{}`, 400, "bad_request"},
 		{"change of a tag that isn't", "PATCH", "/nothing", `{"step":5}`, 404, "unknown_key"},
 		{"change of a bad key", "PATCH", "/%FF", `{"step":5}`, 400, "bad_key"},
+		{"removal of a bad key", "DELETE", "/%zz", "", 400, "bad_key"},
 		{"removal of a tag that isn't", "DELETE", "/nothing", "", 404, "unknown_key"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

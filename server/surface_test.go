@@ -164,28 +164,3 @@ func TestProfilesNeedTheToken(t *testing.T) {
 	admin.get("/debug/pprof/heap", bearer).requireError(t, 404, "not_found")
 	admin.do("POST", "/api/segments", `{"tag":"new","step":5}`).requireError(t, 401, "unauthorized")
 }
-
-// A stop doesn't wait for a profile.
-func TestShutdownEndsAProfile(t *testing.T) {
-	public, admin := startApart(t, nil)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		req, err := http.NewRequest(http.MethodGet, "http://leafd/debug/pprof/trace?seconds=10", nil)
-		if err != nil {
-			return
-		}
-		req.Header.Set("Authorization", "Bearer "+token)
-		resp, err := admin.client.Do(req)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-	}()
-	require.Eventually(t, func() bool {
-		return strings.Contains(admin.get("/debug/pprof/goroutine?debug=1", bearer).body, "pprof.Trace")
-	}, time.Minute, 10*time.Millisecond)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	require.NoError(t, public.Shutdown(ctx))
-	<-done
-}

@@ -35,18 +35,3 @@ func TestAppendDecimal(t *testing.T) {
 		check(r.Int64() >> r.IntN(63))
 	}
 }
-
-func BenchmarkDecimal(b *testing.B) {
-	const id = 2124563709924737050
-	var buf [20]byte
-	b.Run("ours", func(b *testing.B) {
-		for b.Loop() {
-			snowflake.AppendDecimal(buf[:0], id)
-		}
-	})
-	b.Run("strconv", func(b *testing.B) {
-		for b.Loop() {
-			strconv.AppendInt(buf[:0], id, 10)
-		}
-	})
-}

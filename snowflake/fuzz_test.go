@@ -64,6 +64,8 @@ func FuzzDecode(f *testing.F) {
 		first, last, err := l.Range(parts.Time)
 		require.NoError(t, err)
 		require.True(t, first <= id && id <= last)
+		_, _, err = l.Range(l.End() + 1)
+		require.ErrorIs(t, err, snowflake.ErrTimeExhausted)
 		for beyond, want := range map[snowflake.Parts]error{
 			{Time: l.End() + 1}:                                snowflake.ErrTimeExhausted,
 			{Time: l.Epoch - 1}:                                snowflake.ErrTimeExhausted,

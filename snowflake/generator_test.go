@@ -2,9 +2,7 @@ package snowflake_test
 
 import (
 	"context"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,43 +153,6 @@ func TestBatchesLeaveSingleIDs(t *testing.T) {
 	})
 }
 
-// sleepers is a clock that counts the goroutines that sleep by it.
-type sleepers struct {
-	clock.Clock
-	n atomic.Int64
-}
-
-func (s *sleepers) Sleep(ctx context.Context, d time.Duration) error {
-	s.n.Add(1)
-	defer s.n.Add(-1)
-	return s.Clock.Sleep(ctx, d)
-}
-
-func TestOneSleeperWakesAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clk := &sleepers{Clock: clocktest.NewBubble(noon)}
-		g := newGenerator(t, clk)
-		useUp(t, g)
-		const callers = 50
-		var wg sync.WaitGroup
-		ids := make([]int64, callers)
-		for i := range callers {
-			wg.Go(func() {
-				id, err := g.Next(context.Background())
-				ids[i] = id
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		synctest.Wait()
-		require.EqualValues(t, 1, clk.n.Load())
-		wg.Wait()
-		slices.Sort(ids)
-		require.Len(t, slices.Compact(ids), callers)
-	})
-}
-
 func TestWaitersLeaveWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clocktest.NewBubble(noon)
@@ -206,6 +167,7 @@ func TestWaitersLeaveWithTheirContext(t *testing.T) {
 		cancelSleeper()
 		require.ErrorIs(t, <-sleeper, context.Canceled)
 		require.NoError(t, <-waiter)
+		require.EqualValues(t, 1, g.Stats().GivenUp)
 	})
 }
 
@@ -352,8 +314,11 @@ func TestCeilingIsNeverReached(t *testing.T) {
 		require.NoError(t, g.Check())
 		require.Equal(t, ceiling, next(t, g).Time)
 		fence.ceiling.Store(0) // within a millisecond that has IDs left, too
-		_, err = g.Next(t.Context())
+		ended, end := context.WithCancel(t.Context())
+		end()
+		_, err = g.Next(ended)
 		require.ErrorIs(t, err, snowflake.ErrCeilingReached)
+		require.EqualValues(t, 1, g.Stats().GivenUp, "of one that is gone")
 	})
 }
 
@@ -370,20 +335,6 @@ func TestNothingBelowTheFloor(t *testing.T) {
 		clk = clocktest.NewBubble(floor.Time().Add(-time.Millisecond))
 		g = newGenerator(t, clk, func(c *snowflake.Config) { c.Floor = floor })
 		require.GreaterOrEqual(t, next(t, g).Time, floor, "the millisecond below it is waited out")
-	})
-}
-
-func TestPastTheLastMillisecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		layout := snowflake.DefaultLayout()
-		clk := clocktest.NewBubble(layout.End().Time())
-		g := newGenerator(t, clk)
-		require.Equal(t, layout.End(), next(t, g).Time)
-		time.Sleep(time.Millisecond)
-		_, err := g.Next(t.Context())
-		require.ErrorIs(t, err, snowflake.ErrTimeExhausted)
-		require.ErrorIs(t, g.NextN(t.Context(), make([]int64, 2)), snowflake.ErrTimeExhausted)
-		require.ErrorIs(t, g.Check(), snowflake.ErrTimeExhausted)
 	})
 }
 

@@ -1,9 +1,7 @@
 package snowflake_test
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -78,62 +76,4 @@ func TestStats(t *testing.T) {
 			require.Equal(t, tt.want.RefusedBackwards, g.Refused())
 		})
 	}
-}
-
-// A caller that gives up is counted wherever it waits.
-func TestStatsOfGivingUp(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		state func(clk *clocktest.Bubble, g *snowflake.Generator) error
-		want  snowflake.Stats
-	}{
-		{
-			"for a tick",
-			func(_ *clocktest.Bubble, g *snowflake.Generator) error {
-				useUp(t, g)
-				return nil
-			},
-			snowflake.Stats{TickWaits: 1, GivenUp: 1},
-		},
-		{
-			"for the clock",
-			func(clk *clocktest.Bubble, g *snowflake.Generator) error {
-				err := g.NextN(context.Background(), make([]int64, 1))
-				time.Sleep(time.Millisecond)
-				clk.Step(-4 * time.Millisecond)
-				return err
-			},
-			snowflake.Stats{RollbackWaits: 1, GivenUp: 1},
-		},
-		{
-			"for the ceiling",
-			func(_ *clocktest.Bubble, g *snowflake.Generator) error { return g.NextN(context.Background(), nil) },
-			snowflake.Stats{CeilingWaits: 1, GivenUp: 1},
-		},
-	} {
-		clocktest.Run(t, tt.name, func(t *testing.T) {
-			clk := clocktest.NewBubble(noon)
-			g := newGenerator(t, clk, func(c *snowflake.Config) {
-				if tt.want.CeilingWaits > 0 {
-					c.Fence = &patientFence{}
-				}
-			})
-			require.NoError(t, tt.state(clk, g))
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { _, err := g.Next(ctx); ended <- err }()
-			synctest.Wait()
-			cancel()
-			require.ErrorIs(t, <-ended, context.Canceled)
-			require.Equal(t, tt.want, g.Stats())
-		})
-	}
-}
-
-// A fence that waits with its caller: the end of that context is no refusal.
-type patientFence struct{ fixedFence }
-
-func (*patientFence) Await(ctx context.Context, _ clock.Millis) error {
-	<-ctx.Done()
-	return ctx.Err()
 }

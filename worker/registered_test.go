@@ -153,32 +153,6 @@ func (d *daemon) forTheLast(t *testing.T) (*registrytest.World, registrytest.Opt
 	return model, registrytest.Options{Layout: layout}
 }
 
-// ending-piece: a piece that is about to end is not prolonged by a registry that is back. The
-// next life begins another where it ends, under the same worker ID.
-func TestPieceThatIsAboutToEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon()
-		d.cfg.Lease = 20 * time.Second
-		model, member := d.inCluster(t, registrytest.Options{})
-		w, line := d.runOver(t, member)
-		line.broken.Store(true)
-		limit := w.Record().Limit
-		clocktest.Pass(limit.Sub(d.clk.Millis()) - 2*worker.DefaultClockThreshold)
-		line.broken.Store(false)
-		d.eventually(t, 100*time.Millisecond, func() bool { return errors.Is(check(w), worker.ErrLeaseOver) })
-		require.Equal(t, limit, w.Record().Limit)
-		require.ErrorIs(t, w.Close(t.Context(), limit-1), worker.ErrFenced)
-		d.join(model, registrytest.Options{})
-		again := d.start(t)
-		require.Equal(t, w.ID(), again.ID())
-		require.Equal(t, limit, again.Record().Floor)
-		require.Greater(t, again.Record().Limit, limit)
-		for _, r := range d.cache.Saves() {
-			require.LessOrEqual(t, r.Ceiling, max(r.Limit, r.Timestamp.Add(d.cfg.Lease)), "%+v", r)
-		}
-	})
-}
-
 // The lease of a young instance is short: it has nothing behind it.
 func TestYoungInstanceHasAShortLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -219,31 +193,6 @@ func TestGreaterThresholdShortensTheLease(t *testing.T) {
 			return w.Await(t.Context(), d.clk.Millis()) == nil && w.Record().Limit >= d.clk.Millis().Add(longest-time.Second)
 		})
 		require.LessOrEqual(t, w.Record().Limit, d.clk.Millis().Add(longest))
-	})
-}
-
-// A registry that is out, or silent, holds up no daemon: the file alone is enough up to the
-// limit.
-func TestOutageOfTheRegistryRefusesNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon()
-		_, member := d.inCluster(t, registrytest.Options{})
-		until := make(chan struct{})
-		silent := &brokenLine{Registry: member, until: until}
-		d.cfg.Registry = silent
-		w := d.start(t)
-		run(t, w)
-		silent.broken.Store(true)
-		defer close(until)
-		for range 100 {
-			before := w.Ceiling()
-			d.passInterval()
-			require.Equal(t, before.Add(d.cfg.ReportInterval), w.Ceiling())
-			require.NoError(t, check(w))
-		}
-		d.clk.Suspend(time.Hour)
-		require.NoError(t, w.Await(t.Context(), d.clk.Millis()))
-		require.Empty(t, w.Troubles())
 	})
 }
 
@@ -719,53 +668,4 @@ func TestTakenOverWorkerIDBringsItsFloor(t *testing.T) {
 		require.GreaterOrEqual(t, w.Floor(), limit)
 		require.GreaterOrEqual(t, d.clk.Millis(), limit)
 	})
-}
-
-// The bound of a look is not the guards': a start that could go on without the registry waits
-// for the ceiling all the same, and resumes in the registry.
-func TestGuardsOutlastALook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon()
-		model, _ := d.inCluster(t, registrytest.Options{})
-		killed := d.start(t)
-		synctest.Wait()
-		ceiling := killed.Record().Ceiling
-		require.Greater(t, ceiling.Sub(d.clk.Millis()), 2*worker.DefaultLookTimeout)
-		model.Expire(d.cfg.Node)
-		d.join(model, registrytest.Options{})
-		w := d.start(t)
-		require.Equal(t, killed.ID(), w.ID())
-		require.GreaterOrEqual(t, d.clk.Millis(), ceiling)
-		require.NoError(t, w.Registry())
-		require.NotContains(t, d.events.kinds(), worker.EventOffline)
-	})
-}
-
-// A start that found another life live in its Look doesn't go on alone when ZooKeeper
-// goes away in the middle of it.
-func TestStartDoesNotGoOfflineBesideALiveOwner(t *testing.T) {
-	for name, live := range map[string]string{"somebody else live": "somebody", "nobody": ""} {
-		clocktest.Run(t, name, func(t *testing.T) {
-			d := newDaemon()
-			model, _ := d.inCluster(t, registrytest.Options{})
-			w := d.start(t)
-			d.stop(t, w)
-			if live != "" {
-				model.PlantLive(d.cfg.Node, w.Record().Instance, live)
-			}
-			member := d.join(model, registrytest.Options{})
-			d.cfg.Registry = spy{Registry: member, look: func(next claimed) (worker.Snapshot, error) {
-				defer model.Down()
-				return next()
-			}}
-			d.cfg.MaxWait = time.Second
-			_, err := worker.Start(t.Context(), d.cfg)
-			if live != "" {
-				require.ErrorIs(t, err, worker.ErrUnreachable)
-				return
-			}
-			require.NoError(t, err)
-			require.Contains(t, d.events.kinds(), worker.EventOffline)
-		})
-	}
 }

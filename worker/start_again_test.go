@@ -17,38 +17,6 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// A start that ends before its claim is active gives it back: the next one takes it at once.
-func TestStartThatEndsGivesItsClaimBack(t *testing.T) {
-	clocktest.Run(t, "", func(t *testing.T) {
-		var model *registrytest.World
-		for life := range 5 {
-			d := newDaemon()
-			if d.cfg.Node = fmt.Sprintf("10.0.0.%d:8080", life); model == nil {
-				model, _ = d.inCluster(t, registrytest.Options{})
-				clocktest.Pass(2 * time.Minute)
-			} else {
-				d.clk.Step(model.Now().Sub(d.clk.Millis()))
-				d.join(model, registrytest.Options{})
-			}
-			ctx, stop := context.WithCancel(t.Context())
-			lost := life == 4 // and that was noted: no piece begins where this claim does any more
-			d.settlesAs(func() {
-				if lost {
-					_, err := model.Directory().Recover(t.Context())
-					require.NoError(t, err)
-				}
-				stop()
-			})
-			_, err := worker.Start(ctx, d.cfg)
-			require.ErrorContains(t, err, "stopped while starting: worker 0 is claimed")
-			entries := entriesOf(t, model)
-			require.Len(t, entries, 1)
-			require.Equal(t, []any{worker.StateClaiming, !lost, int64(0), d.cfg.Owner}, []any{entries[0].State, entries[0].Free, entries[0].WorkerID, entries[0].Owner})
-			require.LessOrEqual(t, entries[0].Floor, d.clk.Millis())
-		}
-	})
-}
-
 // Each wait of a start is told once, with its kind, and a settling that begins again is told again; all of
 // them together last for MaxWait and one settling.
 func TestWaitsOfAStartAreTold(t *testing.T) {

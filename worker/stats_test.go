@@ -10,7 +10,6 @@ import (
 
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/clocktest"
-	"github.com/leafd/leafd/test/registrytest"
 	"github.com/leafd/leafd/worker"
 )
 
@@ -43,46 +42,6 @@ func TestStatsOfReports(t *testing.T) {
 		require.Less(t, w.Stats().File.Age, 3*time.Second)
 		d.clk.Step(-time.Hour)
 		require.Less(t, w.Stats().File.Age, 3*time.Second, "no wall clock is in it")
-	})
-}
-
-func TestStatsOfTheRegistry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon()
-		_, member := d.inCluster(t, registrytest.Options{})
-		d.cfg.Lease = time.Hour
-		w, line := d.runOver(t, member)
-		s := w.Stats()
-		require.True(t, s.Registered)
-		require.Zero(t, s.Registry.Age)
-		require.Equal(t, time.Hour, s.UntilLease)
-		clocktest.Pass(time.Second)
-		require.Equal(t, time.Second, w.Stats().Registry.Age)
-		require.Equal(t, time.Hour-time.Second, w.Stats().UntilLease)
-
-		line.broken.Store(true)
-		d.passInterval()
-		require.EqualValues(t, 1, w.Stats().Registry.Failed)
-		require.Equal(t, 4*time.Second, w.Stats().Registry.Age, "what failed is no record")
-		require.EqualValues(t, 2, w.Stats().File.Done)
-	})
-}
-
-func TestStatsOfPeers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon()
-		d.inCluster(t, registrytest.Options{})
-		d.cfg.Prober = &peersSay{}
-		w := d.start(t)
-		require.False(t, w.Stats().PeersAsked, "there is nobody to ask")
-		run(t, w)
-		synctest.Wait()
-		clocktest.Pass(worker.DefaultPeerInterval)
-		require.True(t, w.Stats().PeersAsked)
-		age := w.Stats().PeersAge
-		require.LessOrEqual(t, age, worker.DefaultPeerInterval/4, "it may be as much sooner")
-		clocktest.Pass(3 * time.Second)
-		require.Equal(t, age+3*time.Second, w.Stats().PeersAge)
 	})
 }
 

@@ -164,21 +164,6 @@ func (d *daemon) recorded(f func(*worker.Record)) {
 	d.cache.Set(r)
 }
 
-func TestFirstStartRecordsBeforeItPublishes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon()
-		w := d.start(t)
-		require.Equal(t, int64(7), w.ID())
-		require.Equal(t, clock.MillisOf(noon).Add(6*time.Second), w.Ceiling())
-		saves := d.cache.Saves()
-		require.Len(t, saves, 1)
-		require.Equal(t, w.Ceiling(), saves[0].Ceiling)
-		require.Equal(t, clock.MillisOf(noon), saves[0].Timestamp)
-		require.NotEmpty(t, saves[0].Owner)
-		require.Equal(t, []worker.EventKind{worker.EventFirstStart}, d.events.kinds())
-	})
-}
-
 func TestStartRefuses(t *testing.T) {
 	boom := errors.New("no such disk")
 	for name, tt := range map[string]struct {

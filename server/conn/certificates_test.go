@@ -94,24 +94,6 @@ func TestCertificatesFollowTheirFiles(t *testing.T) {
 	}
 }
 
-// Between the writing of the certificate and of the key.
-func TestCertificatesThatAreBeingWrittenAreNoFailure(t *testing.T) {
-	ca := certtest.New(t, "ca")
-	one, two := ca.Issue(t, "one"), ca.Issue(t, "two")
-	var events loads
-	dir := t.TempDir()
-	c, err := OpenCertificates(writePair(t, dir, one), 0, events.loaded)
-	require.NoError(t, err)
-	certtest.Write(t, dir, "tls.crt", two.Cert)
-	c.Look()
-	require.Equal(t, "one", inUse(t, c))
-	certtest.Write(t, dir, "tls.key", two.Key)
-	c.Look()
-	require.EqualValues(t, 1, events.Load())
-	require.Empty(t, c.Conditions())
-	require.Equal(t, "two", inUse(t, c))
-}
-
 // As Kubernetes changes a secret: the files are links to a link to a directory.
 func TestCertificatesBehindLinks(t *testing.T) {
 	ca := certtest.New(t, "ca")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -143,40 +142,6 @@ func TestTimeFromTheFirstByte(t *testing.T) {
 		left()
 		require.Equal(t, reads, s.reads)
 	}
-}
-
-func TestFirstRequestIsNotGivenMoreTime(t *testing.T) {
-	s := &script{}
-	c := still().admit(s)
-	for range 100 {
-		_, err := c.Read(make([]byte, 1))
-		require.NoError(t, err)
-	}
-	require.Equal(t, 1, s.reads)
-}
-
-func TestTimeoutOfASilentConnectionIsItsEnd(t *testing.T) {
-	s := &script{err: os.ErrDeadlineExceeded}
-	c := still().admit(s)
-	_, err := c.Read(make([]byte, 1))
-	require.Equal(t, io.EOF, err)
-
-	s.err = nil
-	_, err = c.Read(make([]byte, 1))
-	require.NoError(t, err)
-	s.err = os.ErrDeadlineExceeded
-	_, err = c.Read(make([]byte, 1))
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a request has begun: it gets an answer")
-}
-
-func TestConnIsClosedOnce(t *testing.T) {
-	l := still()
-	c := l.admit(&script{})
-	require.Equal(t, 1, l.admission.Total())
-	require.NoError(t, c.Close())
-	require.NoError(t, c.Close())
-	require.Zero(t, l.admission.Total())
-	require.IsType(t, &script{}, c.NetConn())
 }
 
 // halfCloser is a script that remembers how it was closed.

@@ -1,7 +1,6 @@
 package fair
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -197,26 +196,6 @@ func TestAddressesComeToRest(t *testing.T) {
 	require.Equal(t, limit/2, taken, "each once")
 }
 
-// A crowd of addresses with a ticket each takes none of one that waits for less than grace, nor any
-// of an address with as much as it.
-func TestGraceOfASmallPart(t *testing.T) {
-	r := NewResource(640) // a small part is 10
-	enter := func(from int, now int64) *client {
-		c := &client{from: address(from), size: 1, since: now}
-		if !r.Enter(&c.Ticket, c.from, 1, c, now) {
-			return nil
-		}
-		return c
-	}
-	now := int64(1)
-	for i := range 640 {
-		require.NotNil(t, enter(i, now))
-	}
-	require.Nil(t, enter(1000, now+int64(grace)-1))
-	require.NotNil(t, enter(1000, now+int64(grace)))
-	require.EqualValues(t, 640, r.Held())
-}
-
 // Clients that poll in turn, a tenth more than there is room for, find less than a third of their
 // tickets gone: of the longest idle all would be.
 func TestPollersKeepTheirs(t *testing.T) {
@@ -254,49 +233,4 @@ func TestGrow(t *testing.T) {
 	require.Zero(t, r.Held())
 	r.SetLimit(0)
 	require.False(t, r.Enter(&other.Ticket, other.from, 1, other, 1))
-}
-
-func filled(limit, addresses int) (*Resource, []client) {
-	r, all := NewResource(int64(limit)), make([]client, limit)
-	for i := range all {
-		all[i] = client{from: address(i % addresses), since: int64(i + 1)}
-		r.Enter(&all[i].Ticket, all[i].from, 1, &all[i], 1)
-	}
-	return r, all
-}
-
-func BenchmarkEnterAndLeave(b *testing.B) {
-	r, _ := filled(65_536, 10_000)
-	r.SetLimit(65_537)
-	c := &client{since: 1}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		r.Enter(&c.Ticket, address(i%10_000), 1, c, 1)
-		r.Leave(&c.Ticket)
-	}
-}
-
-// Each newcomer finds all taken.
-func BenchmarkEnterFull(b *testing.B) {
-	for _, test := range []struct {
-		addresses, busy int // of a hundred
-	}{{1, 0}, {10_000, 0}, {10_000, 95}, {10_000, 100}, {65_536, 0}} {
-		b.Run(fmt.Sprintf("%d addresses, %d %% under way", test.addresses, test.busy), func(b *testing.B) {
-			r, all := filled(65_536, test.addresses)
-			for i := range all {
-				if i*37%100 < test.busy {
-					all[i].since = 0
-				}
-			}
-			next, now := make([]client, 1<<16), int64(time.Hour)
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				c := &next[i%len(next)]
-				r.Leave(&c.Ticket)
-				*c = client{from: address(i * 7919 % 10_000), since: now}
-				now += int64(time.Millisecond)
-				r.Enter(&c.Ticket, c.from, 1, c, now)
-			}
-		})
-	}
 }

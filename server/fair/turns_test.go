@@ -166,13 +166,3 @@ func TestTurnsUnderLoad(t *testing.T) {
 	require.Empty(t, turns.queue.all)
 	require.Zero(t, turns.queue.Held())
 }
-
-func BenchmarkFreeTurn(b *testing.B) {
-	turns := NewTurns(1, 1, 1024)
-	var w Waiter
-	b.ReportAllocs()
-	for b.Loop() {
-		turns.Take(&w, address(1), 1, time.Second, nil)
-		turns.Give(1)
-	}
-}

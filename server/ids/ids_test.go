@@ -93,24 +93,6 @@ func newIDs(t *testing.T) *Server {
 	return s
 }
 
-// As many connections as there are stripes have one each.
-func TestConnectionsHaveStripesOfTheirOwn(t *testing.T) {
-	s := newIDs(t)
-	stripes := s.metrics.latency.stripes
-	serving := s.HTTP(s.Handle, false)
-	require.GreaterOrEqual(t, len(stripes), 8)
-	for range stripes {
-		require.NoError(t, serving.ServeConn(acceptedID(t, &played{Reader: strings.NewReader("GET " + snowflakePrefix + "x HTTP/1.1\r\nHost: x\r\n\r\n")})))
-	}
-	for i := range stripes {
-		var requests uint64
-		for b := range latencyBounds {
-			requests += stripes[i].served[snowflakeMode][0].counts[b].Load()
-		}
-		require.EqualValues(t, 1, requests, i)
-	}
-}
-
 // What clients of the Redis protocol are refused with as often as they like allocates nothing.
 func TestUnknownTagsAllocateNothing(t *testing.T) {
 	s := newIDs(t)

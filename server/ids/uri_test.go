@@ -113,25 +113,3 @@ func countOracle(values [][]byte, limit int) (int, bool) {
 	}
 	return int(n), true
 }
-
-func TestMatchIDs(t *testing.T) {
-	for _, test := range []struct {
-		target string
-		want   mode
-		rest   string
-	}{
-		{"/api/snowflake/get/x", snowflakeMode, "x"},
-		{"/api/segment/get/x?n=2", segmentMode, "x?n=2"},
-		{"/api/segment/get/", segmentMode, ""},
-		{"/api/segment/get", noMode, ""},
-		{"/api/snowflake/get", noMode, ""},
-		{"/api/snowflake/gets/x", noMode, ""},
-		{"/", noMode, ""},
-		{"*", noMode, ""},
-		{"", noMode, ""},
-	} {
-		m, rest := matchIDs([]byte(test.target))
-		require.Equal(t, test.want, m, test.target)
-		require.Equal(t, test.rest, string(rest))
-	}
-}

@@ -2,7 +2,6 @@ package limits
 
 import (
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -45,23 +44,6 @@ func TestRateAndBurst(t *testing.T) {
 	require.False(t, ok)
 	_, ok = r.Take([]byte("other"), 5, now, l)
 	require.True(t, ok, "each key has its own")
-}
-
-// There is no debt: a key is at most a burst away from all of it.
-func TestBatchLargerThanTheBurst(t *testing.T) {
-	r := NewRates()
-	l := NewLimit(10, 5)
-	require.Equal(t, 5, l.Burst())
-	key := []byte("order")
-	for _, now := range []time.Duration{start, start + time.Hour} {
-		_, ok := r.Take(key, 6, now, l)
-		require.False(t, ok)
-		_, ok = r.Take(key, 5, now, l)
-		require.True(t, ok, "what was refused has cost nothing")
-		wait, ok := r.Take(key, 5, now, l)
-		require.False(t, ok)
-		require.Equal(t, 500*time.Millisecond, wait)
-	}
 }
 
 // Rounding makes no burst smaller than it is said to be, and no rate higher.
@@ -236,67 +218,9 @@ func TestAccountThatIsGivenUpIsNotCharged(t *testing.T) {
 	require.False(t, there)
 }
 
-// One key's account is evicted again and again while it is charged.
-func TestAccountsThatAreGivenUp(t *testing.T) {
-	r, l := newRates(1), NewLimit(1, 1)
-	s := &r.table[0]
-	var wg sync.WaitGroup
-	var passed atomic.Int64
-	for c := range 4 {
-		wg.Go(func() {
-			for i := range 5000 {
-				key := fmt.Appendf(nil, "key-%d", (i*7+c)%40)
-				for {
-					hint := hintOf(maphash.Bytes(r.seed, key))
-					a := s.find(key, hint)
-					if a == nil {
-						a = r.add(s, key, hint, int64(start)*fine)
-					}
-					early, there := a.charge(l.each, int64(start)*fine, l.burst)
-					if !there {
-						continue
-					}
-					if early == 0 {
-						passed.Add(1)
-					}
-					break
-				}
-			}
-		})
-	}
-	wg.Wait()
-	// Each account that ever was passed one, and only one: those that were given
-	// up, and those that are there.
-	require.EqualValues(t, r.Forgot()+ways, passed.Load())
-}
-
 func TestKnownKeyAllocatesNothing(t *testing.T) {
 	r, l := NewRates(), NewLimit(MaxRate, MaxBurst)
 	key := []byte("order")
 	r.Take(key, 1, start, l)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { r.Take(key, 1, start, l) }))
-}
-
-func BenchmarkTake(b *testing.B) {
-	r, l := NewRates(), NewLimit(MaxRate, MaxBurst)
-	key := []byte("order")
-	b.Run("one key", func(b *testing.B) {
-		now := start
-		for b.Loop() {
-			now += time.Microsecond
-			r.Take(key, 1, now, l)
-		}
-	})
-	keys := make([][]byte, 100_000)
-	for i := range keys {
-		keys[i] = fmt.Appendf(nil, "order-%d", i)
-	}
-	b.Run("100,000 keys", func(b *testing.B) {
-		now, i := start, 0
-		for b.Loop() {
-			now += time.Microsecond
-			r.Take(keys[i%len(keys)], 1, now, l)
-			i += 7919
-		}
-	})
 }

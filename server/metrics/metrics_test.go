@@ -1,12 +1,10 @@
 package metrics
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/clocktest"
-	"github.com/leafd/leafd/test/segmenttest"
 	"github.com/leafd/leafd/worker"
 	"github.com/leafd/leafd/zkreg/zksession"
 )
@@ -298,78 +295,4 @@ func TestBoundedWithACrowd(t *testing.T) {
 	require.Contains(t, got, "leafd_clock_offset_seconds{peer=10.0.3.231:8080}", "the farthest of the others")
 	require.Contains(t, got, "leafd_segment_remaining_seconds{tag=tag-000001}", "fails, and lasts the shortest")
 	require.NotContains(t, got, "leafd_segment_remaining_seconds{tag=tag-000000}", "lasts shorter, and lacks nothing")
-}
-
-// TestScrapesAtOnce: two Prometheuses and a curl.
-func TestScrapesAtOnce(t *testing.T) {
-	f, m, reg := newFake(t)
-	f.setAll(m)
-	f.crowd(500, 10)
-	var total int64
-	for _, st := range f.tags {
-		total += st.Issued
-	}
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 20 {
-				var all float64
-				series, err := gather(reg)
-				for name, value := range series {
-					if strings.HasPrefix(name, "leafd_segment_ids_issued_total") {
-						all += value
-					}
-				}
-				if err != nil || all != float64(total) {
-					t.Errorf("%v IDs in all series, and %d were issued: %v", all, total, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func BenchmarkScrape(b *testing.B) {
-	for _, size := range []struct{ tags, peers int }{{10, 10}, {100_000, 1000}} {
-		b.Run(fmt.Sprintf("tags=%d/peers=%d", size.tags, size.peers), func(b *testing.B) {
-			f, m, reg := newFake(b)
-			f.setAll(m)
-			f.crowd(size.tags, size.peers)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := reg.Gather(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkScrapeOfAService is a scrape of 100,000 tags in use of a real service.
-func BenchmarkScrapeOfAService(b *testing.B) {
-	const tags = 100_000
-	store := segmenttest.NewStore()
-	for n := range tags {
-		store.Set(fmt.Sprintf("tag-%06d", n), 0, 1000)
-	}
-	_, m, reg := newFake(b)
-	svc, err := segment.New(segment.Config{Store: store, HighWater: segmenttest.NewHighWater(), Marks: "memory", Wait: time.Minute, Fetched: m.Fetched})
-	require.NoError(b, err)
-	ctx, stop := context.WithCancel(b.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- svc.Run(ctx) }()
-	require.Eventually(b, func() bool { return svc.Ready() == nil }, time.Minute, time.Millisecond)
-	for n := range tags {
-		_, err := svc.Next(ctx, fmt.Appendf(nil, "tag-%06d", n))
-		require.NoError(b, err)
-	}
-	m.SetSegments(svc)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := reg.Gather(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	stop()
-	require.NoError(b, <-ended)
 }

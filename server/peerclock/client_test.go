@@ -16,7 +16,6 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server/peerclock"
-	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/proctest"
 )
 
@@ -39,26 +38,6 @@ func TestLeafdsWithOtherClocks(t *testing.T) {
 			require.InDelta(t, float64(skew), float64(s.Offset), float64(s.RTT/2+time.Millisecond), "rtt %s", s.RTT)
 		})
 	}
-}
-
-// What a leafd tells of its own peers grows with the cluster, and is not asked for.
-func TestLeafdWithManyPeers(t *testing.T) {
-	info := views.ClockInfo{Samples: make([]clock.Sample, 5000)}
-	for i := range info.Samples {
-		info.Samples[i] = clock.Sample{Address: fmt.Sprintf("10.0.%d.%d:8080", i/256, i%256), Node: "node"}
-	}
-	s := askOne(t, newClient(t, nil), startLeafd(t, "127.0.0.1", 0, &views.Backend{
-		Clock: func() views.ClockInfo { return info },
-		Worker: func() views.WorkerInfo {
-			return views.WorkerInfo{ID: 7, Node: "other", Cluster: "c", Since: 1699990000000}
-		},
-	}))
-	require.NoError(t, s.Err)
-	require.Equal(t, "other", s.Node)
-	require.Equal(t, "0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11", s.Owner)
-	require.Equal(t, "c", s.Cluster)
-	require.Equal(t, int64(7), s.WorkerID)
-	require.Equal(t, clock.Millis(1699990000000), s.Since)
 }
 
 func TestAddresses(t *testing.T) {
@@ -207,28 +186,6 @@ func TestWhatIsNotALeafd(t *testing.T) {
 	require.NoError(t, askOne(t, c, serve(t, page("Application/JSON; charset=utf-8", good))).Err)
 }
 
-func TestPeersThatSpeakNoHTTP(t *testing.T) {
-	c := newClient(t, nil)
-	for _, test := range []struct {
-		name, say string
-		is        error
-	}{
-		{"closes at once", "", peerclock.ErrUnreachable},
-		{"another protocol", "SSH-2.0-OpenSSH_9.2\r\n", peerclock.ErrAnswer},
-		{"binary", "\x16\x03\x01\x00\x00\x00", peerclock.ErrAnswer},
-		{"cut in the header", "HTTP/1.1 200 OK\r\nContent-Ty", peerclock.ErrAnswer},
-		{"cut in the body", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"time", peerclock.ErrAnswer},
-		{"cut in a chunk", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n{\"time", peerclock.ErrAnswer},
-		{"for ever about to answer", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100_000), peerclock.ErrAnswer},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := askOne(t, c, serveBytes(t, func(c net.Conn) { _, _ = c.Write([]byte(test.say)) }))
-			require.ErrorIs(t, s.Err, test.is)
-			require.Less(t, len(s.Err.Error()), 300)
-		})
-	}
-}
-
 func TestPeersThatAreSilent(t *testing.T) {
 	impatient := newClient(t, func(cfg *peerclock.Config) { cfg.Timeout, cfg.Named = 50*time.Millisecond, true })
 	dead := proctest.DeadAddress(t)
@@ -298,16 +255,6 @@ func TestPeersThatAreSilent(t *testing.T) {
 	require.NoError(t, list[1].Err)
 	require.NoError(t, list[2].Err)
 	require.NoError(t, list[3].Err)
-}
-
-func TestAskAfterTheEnd(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	list := newClient(t, nil).Probe(ctx, []string{"127.0.0.1:1", startLeafd(t, "127.0.0.1", 0, nil)})
-	for _, s := range list {
-		require.ErrorIs(t, s.Err, peerclock.ErrUnreachable)
-		require.ErrorIs(t, s.Err, context.Canceled)
-	}
 }
 
 func TestManyPeers(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/test/clocktest"
 )
@@ -88,52 +87,4 @@ func TestOffsetsThatDontFit(t *testing.T) {
 			require.Greater(t, float64(s.Offset)*test.want, float64(250*365*24*time.Hour))
 		})
 	}
-}
-
-// interrupted is a clock that makes its first readings with a long wait between
-// the wall clock and the boot-time clock, as on a machine with too much to do.
-type interrupted struct {
-	*clocktest.Fake
-	left atomic.Int64
-}
-
-func (c *interrupted) Read() clock.Reading {
-	r := c.Fake.Read()
-	if c.left.Add(-1) >= 0 {
-		c.Advance(time.Second)
-		r.Boot += time.Second
-	}
-	return r
-}
-
-func TestOwnClockIsReadInOneGo(t *testing.T) {
-	clk := &interrupted{Fake: clocktest.New(time.UnixMilli(1_700_000_000_000))}
-	var asked atomic.Int64
-	peer := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		clk.left.Store(3)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, clk.Millis())
-	})
-	s := askOne(t, newClient(t, func(cfg *peerclock.Config) { cfg.Clock = clk }), peer)
-	require.NoError(t, s.Err)
-	require.Equal(t, int64(1), asked.Load())
-	require.Equal(t, 3*time.Second, s.RTT, "waiting belongs to the round trip")
-	require.LessOrEqual(t, s.Offset.Abs(), s.RTT/2+time.Millisecond)
-}
-
-// The request is one that any HTTP server understands.
-func TestRequest(t *testing.T) {
-	requests := make(chan *http.Request, 1)
-	peer := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		requests <- r
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","timestamp":%d}`, time.Now().UnixMilli())
-	})
-	require.NoError(t, askOne(t, newClient(t, nil), peer).Err)
-	r := <-requests
-	require.Equal(t, "GET", r.Method)
-	require.Equal(t, "/api/clock", r.RequestURI)
-	require.Equal(t, peer, r.Host)
-	require.True(t, r.Close, "the peer needs not keep the connection")
 }

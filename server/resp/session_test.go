@@ -234,22 +234,6 @@ type broken struct{ *fake }
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func BenchmarkCommand(b *testing.B) {
-	for _, deep := range []int{1, 16} {
-		b.Run(fmt.Sprintf("deep=%d", deep), func(b *testing.B) {
-			f := newFake(nil)
-			s := &Session{rw: discard{f}, src: f}
-			in := []byte(strings.Repeat(array("INCR", "leaf-segment-test"), deep))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.answerAll(in); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func TestAppendInts(t *testing.T) {
 	for _, first := range []int64{0, 5, 98, 999, 1<<60 - 3, 999_999_999_999_999_990, math.MaxInt64 - 200} {
 		for _, n := range []int{1, 2, 15, 200} {

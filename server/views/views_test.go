@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -263,8 +264,6 @@ func TestVerdictOnTheClock(t *testing.T) {
 		{"nobody", 1, nil, "alone"},
 		{"silence", 1, []clock.Sample{{Address: "a", Err: errors.New("refused")}}, "silent"},
 		{"agree", 1, []clock.Sample{sample(time.Second), sample(-time.Second)}, "agree"},
-		{"a minority is off", 1, []clock.Sample{sample(time.Hour), sample(0), sample(0)}, "agree"},
-		{"one of two", 1, []clock.Sample{sample(time.Hour)}, "undecided"},
 		{"a majority is off", 1, []clock.Sample{sample(time.Hour), sample(time.Hour), sample(time.Hour), sample(0)}, "disagree"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -297,21 +296,6 @@ func TestListsAreMadeInTurns(t *testing.T) {
 		require.Equal(t, http.StatusOK, get(t, s, path), "%s is the same for all, and has turns of its own", path)
 	}
 	require.Equal(t, http.StatusServiceUnavailable, get(t, s, "/db?tag=o"))
-}
-
-// A turn rests after its use.
-func TestTurnsRest(t *testing.T) {
-	s := newViews(t, clock.System())
-	turns := s.lists[conn.Public].own
-	began := time.Now()
-	for range 3 {
-		require.NoError(t, s.list(newRequest(accepted(t), "/db"), reply.ContentHTML, func(*Snapshot) ([]byte, error) {
-			time.Sleep(20 * time.Millisecond)
-			return nil, nil
-		}))
-	}
-	require.GreaterOrEqual(t, time.Since(began), 3*20*time.Millisecond+2*listRest*20*time.Millisecond)
-	require.Eventually(t, func() bool { return turns.Busy() == 0 }, time.Minute, time.Millisecond)
 }
 
 // Lists have their own room.
@@ -373,10 +357,30 @@ func TestMinutes(t *testing.T) {
 			require.InDelta(t, 13, last, 0)
 		}
 	}
+	h.take((historyPoints+10)*HistoryInterval, [3]float64{}) // no time has passed
+	text, err := h.text()
+	require.NoError(t, err)
+	var all History
+	require.NoError(t, json.Unmarshal(text, &all))
+	require.Len(t, all.Points, historyPoints)
+	require.Equal(t, HistoryPoint{Uptime: reply.Milliseconds(11 * HistoryInterval), Snowflake: 10}, all.Points[0])
 	_, _, hour := h.minutes()
 	require.Len(t, hour, hourPoints)
 	require.InDelta(t, 12.5, hour[0], 0)
 	require.InDelta(t, 366.5, hour[hourPoints-1], 0)
+}
+
+func TestOffsetOfAWorker(t *testing.T) {
+	for why, sample := range map[string]clock.Sample{
+		"":                                {Node: "a", Offset: time.Second, RTT: time.Millisecond},
+		`node "b" answers there, not "a"`: {Node: "b", Offset: time.Second, RTT: time.Millisecond},
+		strings.Repeat("x", 300) + "…":    {Err: errors.New(strings.Repeat("x", 400))},
+	} {
+		w := WorkerInfo{Node: "a"}
+		w.SetOffset(sample)
+		require.Equal(t, why, w.OffsetError)
+		require.Equal(t, why == "", w.Offset != nil && *w.Offset == reply.Milliseconds(time.Second) && *w.RTT == reply.Milliseconds(time.Millisecond))
+	}
 }
 
 func TestProfilesAreBounded(t *testing.T) {
