@@ -30,25 +30,15 @@ func TestEstimate(t *testing.T) {
 		median, mean time.Duration
 	}{
 		{"none", nil, 0, 0},
-		{"one that agrees", []time.Duration{s}, s, s},
 		{"one ahead", []time.Duration{h}, h, h},
-		{"one behind", []time.Duration{-h}, -h, -h},
 		{"two ahead: the nearer one", []time.Duration{h, 6 * s}, 6 * s, (h + 6*s) / 2},
-		{"two behind: the nearer one", []time.Duration{-h, -6 * s}, -6 * s, (-h - 6*s) / 2},
 		{"one right, one wrong", []time.Duration{s, h}, s, (h + s) / 2},
-		{"one right, one wrong behind", []time.Duration{-h, s}, 0, (s - h) / 2},
 		{"two wrong, on either side", []time.Duration{-h, h}, 0, 0},
 		{"three, one wrong", []time.Duration{h, -s, s}, s, h / 3},
-		{"three, two wrong", []time.Duration{h, h, 0}, h, 2 * h / 3},
 		{"four, one wrong", []time.Duration{0, s, -h, s}, 0, (2*s - h) / 4},
-		{"four, two wrong", []time.Duration{s, h, 2 * s, h}, 2 * s, (3*s + 2*h) / 4},
-		{"four, three wrong", []time.Duration{h, h, 2 * s, h}, h, (2*s + 3*h) / 4},
 		{"four, all by little", []time.Duration{3, 1, 4, 2}, 2, 2},
 		{"as far as it goes", []time.Duration{math.MaxInt64, math.MaxInt64, math.MaxInt64}, math.MaxInt64, math.MaxInt64},
 		{"as far back as it goes", []time.Duration{math.MinInt64, math.MinInt64, math.MinInt64}, math.MinInt64, math.MinInt64},
-		{"exactly the threshold", []time.Duration{5 * s}, 5 * s, 5 * s},
-		{"exactly the threshold behind", []time.Duration{-5 * s}, -5 * s, -5 * s},
-		{"just below", []time.Duration{5*s - 1}, 5*s - 1, 5*s - 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			list := samples(test.offsets...)
@@ -69,11 +59,8 @@ func TestBeyond(t *testing.T) {
 		verdict clock.Verdict
 		want    bool
 	}{
-		{"none asked", clock.Verdict{}, false},
-		{"none answered", clock.Verdict{Asked: 3}, false},
 		{"none answered, with an offset all the same", clock.Verdict{Asked: 3, Offset: time.Hour}, false},
 		{"below", clock.Verdict{Asked: 1, Answered: 1, Offset: threshold - 1}, false},
-		{"below, behind", clock.Verdict{Asked: 1, Answered: 1, Offset: -threshold + 1}, false},
 		{"at it", clock.Verdict{Asked: 1, Answered: 1, Offset: threshold}, true},
 		{"at it, behind", clock.Verdict{Asked: 1, Answered: 1, Offset: -threshold}, true},
 		{"the furthest behind", clock.Verdict{Asked: 1, Answered: 1, Offset: math.MinInt64}, true},
@@ -120,37 +107,19 @@ func TestVoteOf(t *testing.T) {
 		want    clock.Vote
 	}{
 		{"none", nil, clock.Agree},
-		{"one that agrees", many(1, s), clock.Agree},
 		{"one just below the threshold", many(1, threshold-1), clock.Agree},
-		{"one just below the threshold, behind", many(1, 1-threshold), clock.Agree},
 		{"one at the threshold: which is wrong?", many(1, threshold), clock.Undecided},
-		{"one at the threshold, behind", many(1, -threshold), clock.Undecided},
-		{"one as far as it goes", many(1, math.MaxInt64), clock.Undecided},
 		{"one as far back as it goes", many(1, math.MinInt64), clock.Undecided},
-		{"one right, one wrong", many(1, 0, 8*s), clock.Agree},
 		{"we are the wrong one of three", many(2, 8*s), clock.Outvoted},
-		{"the wrong one of three, ahead", many(2, -8*s), clock.Outvoted},
 		{"the wrong one of three, the others just within the threshold", many(1, 8*s, 13*s-1), clock.Outvoted},
 		{"all three differ, on one side", many(1, 8*s, 13*s), clock.Undecided},
-		{"all three differ, on either side", many(1, -8*s, 8*s), clock.Undecided},
 		{"at the threshold on either side", many(1, -threshold, threshold), clock.Undecided},
-		{"as far as it goes on either side", many(1, math.MinInt64, math.MaxInt64), clock.Undecided},
-		{"two as far as it goes", many(2, math.MaxInt64), clock.Outvoted},
 		{"two as far back as it goes", many(2, math.MinInt64), clock.Outvoted},
 		{"a chain: the middle one has the time of both", many(1, 4*s, 8*s), clock.Agree},
-		{"the middle of a chain", many(1, -4*s, 4*s), clock.Agree},
-		{"four, one wrong", many(2, s, -8*s), clock.Agree},
 		{"four, a tie", many(2, 8*s, 0), clock.Undecided},
-		{"four, we are wrong", many(3, 8*s), clock.Outvoted},
-		{"four, the others differ", many(2, 8*s, -8*s), clock.Undecided},
 		{"four, a majority that one of us links to it", many(2, 8*s, 4*s), clock.Undecided},
-		{"five, two wrong", many(2, 8*s, 0, s), clock.Agree},
-		{"five, three wrong alike", many(3, 8*s, 0), clock.Outvoted},
-		{"five, three wrong apart", many(2, 8*s, -8*s, 0), clock.Undecided},
 		{"a thousand peers, half of them wrong", many(500, 8*s, many(500, s)...), clock.Agree},
 		{"a thousand peers, one more wrong: 501 of 1001 votes", many(501, 8*s, many(499, s)...), clock.Outvoted},
-		{"999 peers, a tie", many(500, 8*s, many(499, s)...), clock.Undecided},
-		{"a thousand peers, wrong on either side", many(500, -8*s, many(500, 8*s)...), clock.Undecided},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := len(test.offsets)

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -40,60 +38,6 @@ func serveTags(t *testing.T, names ...string) (*running, *segmenttest.Store, *se
 	return r, store, service
 }
 
-// segmentList is the answer of GET /api/segments as a client reads it.
-type segmentList struct {
-	Segments []map[string]any
-}
-
-func (r *running) segmentList(t *testing.T, query string) segmentList {
-	t.Helper()
-	a := r.get("/api/segments" + query)
-	require.Equal(t, 200, a.status, a.body)
-	var list segmentList
-	require.NoError(t, json.Unmarshal([]byte(a.body), &list))
-	return list
-}
-
-// warm has IDs of the tag handed out until it has a rate.
-func (r *running) warm(t *testing.T, service *segment.Service, tag string, n int) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		a := r.get(fmt.Sprintf("%s%s?n=%d", segmentPrefix, tag, n))
-		found, err := service.Lookup([]byte(tag))
-		require.NoError(t, err)
-		return a.status == 200 && found.Status().Rate > 0
-	}, time.Minute, 5*time.Millisecond)
-}
-
-func TestSegmentsShowUse(t *testing.T) {
-	r, store, service := serveTags(t, "a", "b")
-	list := r.segmentList(t, "")
-	require.Len(t, list.Segments, 2)
-	require.Equal(t, "0", list.Segments[0]["issued"])
-	require.EqualValues(t, 0, list.Segments[0]["rate"])
-	require.EqualValues(t, 0, list.Segments[0]["remaining_s"], "no range was fetched yet")
-
-	r.warm(t, service, "a", 3)
-	var a map[string]any
-	var st segment.Status
-	require.Eventually(t, func() bool { // the last second may be looked at just now
-		tag, err := service.Lookup([]byte("a"))
-		require.NoError(t, err)
-		a, st = r.segmentList(t, "").Segments[0], tag.Status()
-		return a["rate"] == st.Rate
-	}, time.Minute, time.Millisecond)
-	require.Equal(t, fmt.Sprint(st.Issued), a["issued"])
-	require.Positive(t, st.Issued)
-	require.InDelta(t, *st.Remaining, a["remaining_s"], 1e-6)
-
-	// Nothing is left: 0 is told, not left out.
-	store.Fail(segmenttest.ErrAway)
-	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a?n=50").status == 503 }, time.Minute, time.Microsecond)
-	require.Eventually(t, func() bool { return r.get(segmentPrefix+"a").status == 503 }, time.Minute, time.Microsecond)
-	r.forgetLists() // else they serve for a second
-	require.EqualValues(t, 0, r.segmentList(t, "").Segments[0]["remaining_s"])
-}
-
 // TestConnectionsFindTheirTag: a connection remembers the tag that it asked for last, and
 // never an ID of a row that is gone, or of another tag.
 func TestConnectionsFindTheirTag(t *testing.T) {
@@ -108,5 +52,5 @@ func TestConnectionsFindTheirTag(t *testing.T) {
 	store.Set("a", 5000, 1000)
 	service.Created("a")
 	require.Equal(t, "5000", r.get(segmentPrefix+"a").body)
-	require.Equal(t, "5001", r.get(segmentPrefix+"a").body)
+	require.Equal(t, "5001\n5002\n", r.get(segmentPrefix+"a?n=2").body)
 }

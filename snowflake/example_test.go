@@ -38,26 +38,6 @@ func ExampleGenerator() {
 	// Output: worker 7 growing true true
 }
 
-// A range is two numbers instead of a list: as many IDs as the millisecond has left.
-func ExampleGenerator_NextRange() {
-	ids, err := snowflake.New(snowflake.Config{Layout: snowflake.DefaultLayout(), Clock: clock.System(), Fence: openFence{}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for left := 10_000; left > 0; {
-		first, n, err := ids.NextRange(context.Background(), left)
-		if err != nil {
-			log.Fatal(err)
-		}
-		last := first + int64(n) - 1 // all of [first, last] are ours
-		if first > last {
-			log.Fatal("an empty range")
-		}
-		left -= n
-	}
-	// Output:
-}
-
 // The bounds of a range scan over everything issued in one millisecond.
 func ExampleLayout_Range() {
 	at := snowflake.DefaultEpoch + 1

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,80 +85,8 @@ func TestRecordedPeersAreAskedWithoutTheRegistry(t *testing.T) {
 		d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": time.Hour, "b:1": time.Hour}}
 		_, err := worker.Start(t.Context(), d.cfg)
 		require.ErrorIs(t, err, worker.ErrClockRefused)
-		require.NotErrorIs(t, err, worker.ErrUnreachable, "W3")
+		require.NotErrorIs(t, err, worker.ErrUnreachable)
 	})
-}
-
-// Where one single peer answers and disagrees, a daemon that resumes goes on,
-// with one alarm; told again only when that has changed.
-func TestOnePeerDisagreesAtTheStart(t *testing.T) {
-	for name, tt := range map[string]struct {
-		change  func(d *daemon, model *registrytest.World) // before the second start
-		peers   map[string]time.Duration                   // "us:1" leads to this daemon
-		refused bool
-	}{
-		"one peer":             {nil, map[string]time.Duration{"a:1": time.Hour}, false},
-		"one peer, behind":     {nil, map[string]time.Duration{"a:1": -time.Hour}, false},
-		"two peers":            {nil, map[string]time.Duration{"a:1": time.Hour, "b:1": 2 * time.Hour}, true},
-		"without the registry": {func(_ *daemon, model *registrytest.World) { model.Down() }, map[string]time.Duration{"a:1": time.Hour}, false},
-		"another name":         {func(d *daemon, _ *registrytest.World) { d.cfg.Node = "another:1" }, map[string]time.Duration{"a:1": time.Hour}, false},
-		"another instance":     {func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour, "b:1": time.Hour}, true},
-		"another instance, and most are silent": {
-			func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour}, false,
-		},
-		"one peer, and ourselves": {nil, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, false},
-		"another instance, one peer, and ourselves": {
-			func(d *daemon, _ *registrytest.World) { d.cache.FailLoad(worker.ErrNoRecord) }, map[string]time.Duration{"a:1": time.Hour, "us:1": 0}, true, // one of two
-		},
-	} {
-		clocktest.Run(t, name, func(t *testing.T) {
-			d := newDaemon()
-			model := d.amid(t, "a:1", "b:1", "us:1")
-			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0}}
-			d.cfg.Prober = peers
-			w := d.start(t)
-			id := w.ID()
-			d.stop(t, w)
-			if tt.change != nil {
-				tt.change(d, model)
-			}
-			d.join(model, registrytest.Options{})
-			if _, answers := tt.peers["us:1"]; answers {
-				peers.owners = map[string]string{"us:1": d.cfg.Owner}
-			}
-			peers.set(tt.peers)
-			if tt.refused {
-				_, err := worker.Start(t.Context(), d.cfg)
-				require.ErrorIs(t, err, worker.ErrClockRefused)
-				return
-			}
-			w = d.start(t)
-			if !strings.HasPrefix(name, "another instance") {
-				require.Equal(t, id, w.ID())
-			}
-			require.NoError(t, check(w))
-			require.Equal(t, clock.Undecided, w.Vote())
-			run(t, w)
-			asked := func(times int) {
-				t.Helper()
-				_, _, since := w.Peers()
-				for range times {
-					d.eventually(t, 500*time.Millisecond, func() bool {
-						_, _, at := w.Peers()
-						later := at > since
-						since = at
-						return later
-					})
-				}
-			}
-			asked(3)
-			require.True(t, troubled(w, worker.ErrPeersUndecided))
-			peers.set(map[string]time.Duration{"a:1": 0})
-			asked(2)
-			require.Equal(t, clock.Agree, w.Vote())
-			require.False(t, troubled(w, worker.ErrPeersUndecided) || troubled(w, worker.ErrPeersDisagree))
-		})
-	}
 }
 
 // A majority with another time makes a daemon unready, until it is none.
@@ -228,31 +155,17 @@ var jumps = map[string]struct {
 
 // So does one while a claim settles, and the piece is by the new time then.
 func TestJumpWhileAStartSettlesIsConfirmedByThePeers(t *testing.T) {
-	for name, tt := range jumps {
-		clocktest.Run(t, name, func(t *testing.T) {
-			d := newDaemon()
-			model := d.amid(t, "a:1", "b:1")
-			peers := &peersSay{offsets: map[string]time.Duration{"a:1": 0, "b:1": 0}}
-			d.cfg.Prober = peers
-			clocktest.Pass(2 * time.Minute) // the root is young no more
-			d.settlesAs(func() {
-				peers.set(tt.peers)
-				d.clk.Step(jump)
-			})
-			before := d.clk.Millis()
-			w, err := worker.Start(t.Context(), d.cfg)
-			if !tt.goes {
-				require.ErrorIs(t, err, worker.ErrClockRefused)
-				require.ErrorIs(t, err, worker.ErrClockJumped)
-				require.ErrorContains(t, err, "since the start began")
-				return
-			}
-			require.NoError(t, err)
-			require.Contains(t, d.events.kinds(), worker.EventJumpConfirmed)
-			require.Greater(t, w.Ceiling(), before.Add(jump))
-			require.GreaterOrEqual(t, entriesOf(t, model)[0].Limit, before.Add(jump+worker.YoungLease))
-		})
-	}
+	clocktest.Run(t, "", func(t *testing.T) {
+		d := newDaemon()
+		model := d.amid(t, "a:1", "b:1")
+		d.cfg.Prober = &peersSay{offsets: map[string]time.Duration{"a:1": 0, "b:1": 0}}
+		clocktest.Pass(2 * time.Minute) // the root is young no more
+		d.settlesAs(func() { d.clk.Step(jump) })
+		before := d.clk.Millis()
+		require.Greater(t, d.start(t).Ceiling(), before.Add(jump))
+		require.Contains(t, d.events.kinds(), worker.EventJumpConfirmed)
+		require.GreaterOrEqual(t, entriesOf(t, model)[0].Limit, before.Add(jump+worker.YoungLease))
+	})
 }
 
 // A jump goes on only where the peers have the new time.

@@ -646,8 +646,11 @@ func TestNotIssuingLeavesTheLive(t *testing.T) {
 		live(1)
 		issuer.set(snowflake.ErrClockBackwards, 1)
 		live(0)
-		issuer.set(nil, 1)
+		issuer.set(nil, 2)
 		live(1)
+		issuer.set(nil, 9)
+		look()
+		require.Equal(t, 1, d.events.count(worker.EventClockRefused), "it came and went between two looks")
 	})
 }
 

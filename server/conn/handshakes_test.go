@@ -107,3 +107,39 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	defer handshakes.Give(atOnce)
 	require.Error(t, tls.Client(impatient(), conf).HandshakeContext(t.Context()))
 }
+
+// writes counts what is written.
+type writes struct {
+	net.Conn
+	n int
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.n++
+	return w.Conn.Write(p)
+}
+
+// Once its listener is closed a connection ends without TLS's goodbye, for which a client that reads nothing would have
+// each wait for seconds, one after the other.
+func TestNoGoodbyesAtTheEnd(t *testing.T) {
+	ca := certtest.New(t, "ca")
+	certificates, err := OpenCertificates(writePair(t, t.TempDir(), ca.Issue(t, "leafd")), 0, nil)
+	require.NoError(t, err)
+	conf := ca.Client(t)
+	conf.ServerName = "localhost"
+	for _, closed := range []bool{false, true} {
+		l := still()
+		client, server := net.Pipe()
+		below := &writes{Conn: server}
+		secure := tls.Server(below, certificates.Server(false))
+		go func() { _, _ = io.Copy(io.Discard, tls.Client(client, conf)) }()
+		require.NoError(t, secure.HandshakeContext(t.Context()))
+		c := l.admit(secure)
+		before := below.n
+		if closed {
+			close(l.closed)
+		}
+		require.NoError(t, c.Close())
+		require.Equal(t, closed, below.n == before)
+	}
+}

@@ -171,31 +171,6 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// Two addresses that both want all of it come to rest with half each, and take nothing from each
-// other any more.
-func TestAddressesComeToRest(t *testing.T) {
-	const limit = 640
-	r, now := NewResource(limit), int64(1)
-	held, taken := [2]int{}, 0
-	for i := range 20 * limit {
-		now += int64(time.Second)
-		n := &client{from: address(min(i/limit, 1) * (i % 2)), size: 1, since: now}
-		before := int64(0)
-		if own := r.holders[n.from]; own != nil {
-			before = own.held
-		}
-		require.True(t, r.Enter(&n.Ticket, n.from, 1, n, now))
-		if i > limit && r.holders[n.from].held > before {
-			taken++
-		}
-	}
-	for i := range held {
-		held[i] = int(r.holders[address(i)].held)
-	}
-	require.Equal(t, [2]int{limit / 2, limit / 2}, held)
-	require.Equal(t, limit/2, taken, "each once")
-}
-
 // Clients that poll in turn, a tenth more than there is room for, find less than a third of their
 // tickets gone: of the longest idle all would be.
 func TestPollersKeepTheirs(t *testing.T) {

@@ -218,23 +218,6 @@ func TestWhatIsShown(t *testing.T) {
 	require.InDelta(t, 53.6, years, 0.1, "41 bits of ms from November 2010 on")
 }
 
-// TestADaemonAlone has nothing of what others tell.
-func TestADaemonAlone(t *testing.T) {
-	f, m, reg := newFake(t)
-	f.setAll(m)
-	f.stats.File.Done = 1
-	got := scrape(t, reg)
-	require.Contains(t, got, "leafd_reports_total{to=file}")
-	for name := range got {
-		require.NotContains(t, name, "to=zookeeper")
-		require.NotContains(t, name, "lease")
-		require.NotContains(t, name, "clock_check_age")
-		require.NotContains(t, name, "clock_offset_estimate")
-		require.NotContains(t, name, "clock_verdict")
-		require.NotContains(t, name, "peer=")
-	}
-}
-
 // Of peers that are drawn again each time, only those with clocks that are off have a series.
 func TestOffsetsOfADraw(t *testing.T) {
 	f, m, reg := newFake(t)

@@ -27,7 +27,7 @@ func TestFetch(t *testing.T) {
 	const kind = "application/json; charset=utf-8"
 	c := newClient(t, nil)
 	addresses := []string{
-		startLeafd(t, "127.0.0.1", 0, nil), // which starts: 503
+		startLeafd(t, "127.0.0.1", 0), // which starts: 503
 		says(200, kind, `{"status":"ready"}`),
 		says(404, kind, `{}`),
 		says(200, "text/html", `<html>`),

@@ -19,7 +19,6 @@ import (
 	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/peerclock"
-	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clocktest"
 )
 
@@ -55,22 +54,26 @@ func askOne(t *testing.T, c *peerclock.Client, address string) clock.Sample {
 
 // startLeafd serves a real leafd's HTTP side on host, its clock off by skew, and
 // returns the address.
-func startLeafd(t *testing.T, host string, skew time.Duration, b *views.Backend) string {
+func startLeafd(t *testing.T, host string, skew time.Duration) string {
 	t.Helper()
 	clk, err := clocktest.OpenSkewed(t.TempDir() + "/skew")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, clk.Close()) })
 	clk.Set(skew)
+	ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	require.NoError(t, err)
+	serveLeafd(t, ln, clk)
+	return ln.Addr().String()
+}
+
+// serveLeafd serves a real leafd's HTTP side.
+func serveLeafd(t *testing.T, ln net.Listener, clk clock.Clock) {
+	t.Helper()
 	var cfg server.Config
 	cfg.Base, cfg.Clock, cfg.Log, cfg.Node = context.Background(), clk, zerolog.Nop(), "peer"
 	s, err := server.New(cfg)
 	require.NoError(t, err)
 	s.SetOwner("0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11")
-	if b != nil {
-		s.SetBackend(b)
-	}
-	ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln, conn.Public) }()
 	t.Cleanup(func() {
@@ -79,7 +82,6 @@ func startLeafd(t *testing.T, host string, skew time.Duration, b *views.Backend)
 		require.NoError(t, s.Shutdown(ctx))
 		require.NoError(t, <-served)
 	})
-	return ln.Addr().String()
 }
 
 // serve answers with h, and returns the address.

@@ -1,7 +1,6 @@
 package peerclock_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -10,11 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/server"
 	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/peerclock"
 	"github.com/leafd/leafd/test/certtest"
@@ -49,11 +46,6 @@ func (c *counting) Accept() (net.Conn, error) {
 // startWith serves a real leafd's HTTP side, over TLS where conf isn't nil.
 func startWith(t *testing.T, conf *tls.Config) *counting {
 	t.Helper()
-	var cfg server.Config
-	cfg.Base, cfg.Clock, cfg.Log, cfg.Node = context.Background(), clock.System(), zerolog.Nop(), "peer"
-	s, err := server.New(cfg)
-	require.NoError(t, err)
-	s.SetOwner("0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11")
 	below, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ln := &counting{Listener: below}
@@ -61,14 +53,7 @@ func startWith(t *testing.T, conf *tls.Config) *counting {
 	if conf != nil {
 		serve = tls.NewListener(ln, conf)
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(serve, conn.Public) }()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		require.NoError(t, s.Shutdown(ctx))
-		require.NoError(t, <-served)
-	})
+	serveLeafd(t, serve, clock.System())
 	return ln
 }
 

@@ -63,19 +63,12 @@ func TestWantsJSON(t *testing.T) {
 		want   bool
 	}{
 		{"none", nil, false},
-		{"empty", []string{""}, false},
 		{"anything", []string{"*/*"}, false},
-		{"any application", []string{"application/*"}, false},
 		{"JSON", []string{"application/json"}, true},
-		{"case", []string{"Application/JSON"}, true},
-		{"parameter", []string{"application/json; charset=utf-8"}, true},
-		{"axios", []string{"application/json, text/plain, */*"}, true},
-		{"JSON or anything", []string{"application/json,*/*"}, true},
 		{"text first, the same weight", []string{"text/plain, application/json"}, true},
 		{"a quality", []string{"text/plain, application/json ; v=1 ; Q=0.3"}, true},
 		{"another type", []string{"application/jsonp, text/html"}, false},
 		{"two lines", []string{"*/*;q=0.1", "application/json"}, true},
-		{"empty items", []string{",, application/json,"}, true},
 		{"browser", []string{"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -165,15 +165,10 @@ func TestWrongRules(t *testing.T) {
 		"defined nowhere":  {"a/a.go", "package a\n", []string{`two-words is in the table as kept in a/a.go, and defined in ""`}},
 		"not in the table": {"b/b.go", "package b\n\n//\tother-words  More.\n", []string{"other-words is defined in b/b.go, and not in the table of " + rulesPage}},
 		"no such test":     {"a/a_test.go", "package a\n", []string{"two-words names TestA, and there is no such test"}},
-		"no such mutant":   {mutantsFile, `Name: "one"`, []string{"two-words names the mutant two, and there is none"}},
-		"no such model":    {modelsFile, "m\truns\tall\n", []string{"two-words names the model m run, and there is none"}},
 		"not proved":       {provedFile, "6?\tother-words\n", []string{"two-words names the proof, and is no rule of " + provedFile}},
-		"proved elsewhere": {provedFile, "3\ttwo-words\n6\tother-words\n", []string{"other-words is in " + provedFile + ", and not in the table of " + rulesPage}},
-		"now in the table": {provedFile, "3?\ttwo-words\n", []string{"two-words is in the table: " + provedFile + " needs no ? there"}},
 		"proof not named": {
 			rulesPage, strings.Replace(row, "; proof", "", 1), []string{"two-words is in " + provedFile + ", and the table doesn't name the proof"},
 		},
-		"not explored":      {exploreFile, "", []string{"two-words is not taken out in " + exploreFile}},
 		"nothing breaks it": {rulesPage, "- `two-words`: it holds. `a/a.go`; none; -\n", []string{"two-words has no test", "two-words is in " + provedFile + ", and the table doesn't name the proof", "two-words has nothing that takes it out"}},
 		"a number":          {"b.md", "see a.X1", []string{"b.md speaks of a.X1, which is no name"}},
 	} {
