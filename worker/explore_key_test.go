@@ -212,7 +212,6 @@ func (k *keyer) losses(n int64) {
 func (k *keyer) all() {
 	s := k.s
 	k.int(int64(s.losses))
-	k.int(int64(s.lives) * int64(min(1, k.w.lives)))
 	k.bool(s.rested)
 	k.bool(s.found)
 	k.int(int64(k.place(s.copied)))

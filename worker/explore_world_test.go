@@ -57,7 +57,6 @@ type world struct {
 	roots    bool // a start may have another --zk-root
 	shown    bool // daemons are in the live set, as with copies
 	split    bool // others come between a look and what is done then
-	lives    int  // starts of all daemons together at most; 0: no bound
 	depth    int  // events in a row at most; 0: no bound
 
 	// A rule taken out.
@@ -117,7 +116,7 @@ type state struct {
 	dirs   [3]dir
 	marks  [2][apart + 1]mark // of each worker ID, the times that clocks may show
 
-	losses, lives uint8
+	losses        uint8
 	rested, found bool         // a ZooKeeper was set back without recover, and that was found out
 	copied        int8         // directory that is a copy; -1: none
 	named         int          // owners and instances so far
@@ -494,7 +493,6 @@ func (w *world) run(from *state, e event) (s *state, writes int, asked bool, wro
 // start starts a process in directory f, as Worker.load does.
 func (w *world) start(s *state, f int) {
 	d := &s.dirs[f]
-	s.lives++
 	s.named++
 	d.owner = fmt.Sprintf("o%d", s.named)
 	one, err := s.zk.Open(sessionConfig)
@@ -980,13 +978,12 @@ func (w *world) daemon(s *state, f int, emit func(e event, to *state, wrong stri
 	if d.dead {
 		return
 	}
-	mayStart := w.lives == 0 || int(s.lives) < w.lives
 	if d.phase != off {
 		to := s.clone(0)
 		to.end(f)
 		emit(event{kind: crashes, dir: me}, to, "")
 	}
-	if w.roots && d.phase == off && d.filed && mayStart {
+	if w.roots && d.phase == off && d.filed {
 		to := s.clone(0)
 		if w.anyPlace || worker.CheckRoot(d.file, elsewhere, elsewhere+"/leaf_forever") == nil {
 			w.start(to, f)
@@ -998,7 +995,7 @@ func (w *world) daemon(s *state, f int, emit func(e event, to *state, wrong stri
 		to, _, _, wrong := w.run(s, event{kind: endsStart, dir: me})
 		emit(event{kind: endsStart, dir: me}, to, wrong)
 	}
-	if d.phase == off && d.filed && mayStart && !w.reached() && !d.forced && worker.MayGoOffline(w.offline(s, 0), d.file) == nil {
+	if d.phase == off && d.filed && !w.reached() && !d.forced && worker.MayGoOffline(w.offline(s, 0), d.file) == nil {
 		to := s.clone(0)
 		w.start(to, f)
 		g := &to.dirs[f]
@@ -1011,7 +1008,7 @@ func (w *world) daemon(s *state, f int, emit func(e event, to *state, wrong stri
 			to, _, _, wrong := w.run(s, event{kind: unreached, dir: me, c: c})
 			emit(event{kind: unreached, dir: me, c: c}, to, wrong)
 		}
-		if d.phase == starting || d.phase == off && mayStart {
+		if d.phase == starting || d.phase == off {
 			w.disturbed(s, event{kind: steps, dir: me, c: c}, emit)
 		}
 		if d.phase == running {

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/leafd/leafd/clock"
 )
 
 func TestParseAnswer(t *testing.T) {
@@ -53,6 +56,15 @@ func TestParseAnswer(t *testing.T) {
 			require.NotRegexp(t, "[0-9]{5}|xx|UP", err.Error())
 		})
 	}
+}
+
+// A peer's clock can be centuries off: the offset then is the greatest that there is, and none that wrapped around.
+func TestOffsetsThatDontFit(t *testing.T) {
+	at := func(year int) clock.Reading {
+		return clock.Reading{WallNS: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()}
+	}
+	require.Greater(t, offset(253370764799999, at(1800), MaxTimeout), 250*365*24*time.Hour)
+	require.Less(t, offset(946684800000, at(2261), 0), -250*365*24*time.Hour)
 }
 
 func FuzzAnswer(f *testing.F) {

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Authority signs certificates.
@@ -37,9 +39,7 @@ func New(t testing.TB, name string) *Authority {
 	a.cert, a.key = template, newKey(t)
 	a.PEM = a.sign(t, template, a.key)
 	cert, err := x509.ParseCertificate(decode(t, a.PEM))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a.cert = cert
 	return a
 }
@@ -57,9 +57,7 @@ func (a *Authority) Issue(t testing.TB, name string, change ...func(*x509.Certif
 	}
 	key := newKey(t)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return Pair{Cert: a.sign(t, template, key), Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
 }
 
@@ -71,9 +69,7 @@ func (a *Authority) Client(t testing.TB, pairs ...Pair) *tls.Config {
 	conf.RootCAs.AddCert(a.cert)
 	for _, p := range pairs {
 		pair, err := tls.X509KeyPair(p.Cert, p.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		conf.Certificates = append(conf.Certificates, pair)
 	}
 	return conf
@@ -83,12 +79,8 @@ func (a *Authority) Client(t testing.TB, pairs ...Pair) *tls.Config {
 func Write(t testing.TB, dir, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path+".new", text, 0o600))
+	require.NoError(t, os.Rename(path+".new", path))
 	return path
 }
 
@@ -96,18 +88,14 @@ func Write(t testing.TB, dir, name string, text []byte) string {
 func (a *Authority) sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key
 }
 
@@ -124,8 +112,6 @@ func lasting(name string) *x509.Certificate {
 func decode(t testing.TB, text []byte) []byte {
 	t.Helper()
 	block, _ := pem.Decode(text)
-	if block == nil {
-		t.Fatal("no PEM")
-	}
+	require.NotNil(t, block)
 	return block.Bytes
 }

@@ -25,9 +25,8 @@ type System[S, E any] interface {
 
 // Bounds are how far an exploration goes.
 type Bounds struct {
-	States int           // to be visited at most; 0: no bound
-	Depth  int           // events in a row at most; 0: no bound
-	Time   time.Duration // that it takes at most; 0: no bound
+	States int // to be visited at most; 0: no bound
+	Depth  int // events in a row at most; 0: no bound
 }
 
 // Result is what an exploration found.
@@ -39,7 +38,6 @@ type Result[S, E any] struct {
 	Whole               bool // none is left within so many events
 	Wrong               string
 	Trace               []E // to what is wrong, if anything is
-	Last                S   // the state that is wrong
 }
 
 // String tells of it in a line.
@@ -72,7 +70,6 @@ type item[S any] struct {
 type run[S, E any] struct {
 	sys    System[S, E]
 	bounds Bounds
-	until  time.Time
 
 	transitions atomic.Int64
 
@@ -82,7 +79,6 @@ type run[S, E any] struct {
 	next   []item[S]        // mu protects
 	wrong  string           // mu protects; the first, of the earliest state
 	at     visit[E]         // mu protects; how it was come to
-	last   S                // mu protects
 	over   atomic.Bool
 }
 
@@ -90,9 +86,6 @@ type run[S, E any] struct {
 func Run[S, E any](sys System[S, E], first S, bounds Bounds) Result[S, E] {
 	began := time.Now()
 	r := &run[S, E]{sys: sys, bounds: bounds, known: map[Key]struct{}{sys.Key(first): {}}, visits: make([]visit[E], 1)}
-	if bounds.Time > 0 {
-		r.until = began.Add(bounds.Time)
-	}
 	layer, depth := []item[S]{{first, 0}}, 0
 	for len(layer) > 0 && !r.over.Load() && (bounds.Depth == 0 || depth < bounds.Depth) {
 		r.layer(layer)
@@ -101,7 +94,7 @@ func Run[S, E any](sys System[S, E], first S, bounds Bounds) Result[S, E] {
 	}
 	res := Result[S, E]{
 		States: len(r.visits), Transitions: int(r.transitions.Load()), Depth: depth, Took: time.Since(began),
-		Whole: !r.over.Load(), Complete: !r.over.Load() && len(layer) == 0, Wrong: r.wrong, Last: r.last,
+		Whole: !r.over.Load(), Complete: !r.over.Load() && len(layer) == 0, Wrong: r.wrong,
 	}
 	if r.wrong != "" {
 		res.Trace = []E{r.at.event}
@@ -125,9 +118,6 @@ func (r *run[S, E]) layer(layer []item[S]) {
 				}
 				r.visit(layer[i])
 				layer[i] = item[S]{} // its memory is not needed any more
-				if !r.until.IsZero() && time.Now().After(r.until) {
-					r.over.Store(true)
-				}
 			}
 		})
 	}
@@ -141,7 +131,7 @@ func (r *run[S, E]) visit(from item[S]) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if r.wrong == "" {
-				r.wrong, r.at, r.last = wrong, visit[E]{from.at, e}, to
+				r.wrong, r.at = wrong, visit[E]{from.at, e}
 			}
 			r.over.Store(true)
 			return

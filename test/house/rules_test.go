@@ -42,6 +42,12 @@ var (
 
 func TestRules(t *testing.T) {
 	require.Empty(t, wrongRules(t, os.DirFS("../..")))
+	require.Equal(t, []string{
+		`two-words is in the table as kept in a/a.go, and defined in ""`, "two-words names TestA, and there is no such test", "two-words names the proof, and is no rule of " + provedFile,
+		"two-words names the mutant one, and there is none", "more-words is defined in b/b.go, and not in the table of " + rulesPage,
+	}, wrongRules(t, fstest.MapFS{
+		rulesPage: {Data: []byte("- `two-words`: it holds. `a/a.go`; `TestA`; mutant *one*; proof\n")}, "b/b.go": {Data: []byte("package b\n\n//\tmore-words  More.\n")},
+	}))
 }
 
 // wrongRules returns where the table of rules and the rest of the tree differ.
@@ -148,37 +154,4 @@ func wrongRules(t *testing.T, tree fs.FS) (wrong []string) {
 		}
 	}
 	return wrong
-}
-
-func TestWrongRules(t *testing.T) {
-	const row = "- `two-words`: it holds. `a/a.go`; `TestA`; mutants *one*, *two*; model *m run*; proof; exploration\n"
-	right := map[string]string{
-		"a/a.go": "package a\n\n//\ttwo-words  It holds.\nvar a int\n", "a/a_test.go": "package a\n\nfunc TestA(t *testing.T) {\n",
-		rulesPage: row, mutantsFile: `Name: "one", Name: "two"`, modelsFile: "m\trun\tall\n", exploreFile: `"two-words": `, provedFile: "3\ttwo-words\n6?\tother-words\n",
-	}
-	for name, c := range map[string]struct {
-		file, text string
-		says       []string
-	}{
-		"right":            {"b.md", "strings.X9 and a-label", nil},
-		"defined twice":    {"b/b.go", "package b\n\n//\ttwo-words  Again.\n", []string{"two-words is defined in a/a.go and in b/b.go", `two-words is in the table as kept in a/a.go, and defined in "b/b.go"`}},
-		"defined nowhere":  {"a/a.go", "package a\n", []string{`two-words is in the table as kept in a/a.go, and defined in ""`}},
-		"not in the table": {"b/b.go", "package b\n\n//\tother-words  More.\n", []string{"other-words is defined in b/b.go, and not in the table of " + rulesPage}},
-		"no such test":     {"a/a_test.go", "package a\n", []string{"two-words names TestA, and there is no such test"}},
-		"not proved":       {provedFile, "6?\tother-words\n", []string{"two-words names the proof, and is no rule of " + provedFile}},
-		"proof not named": {
-			rulesPage, strings.Replace(row, "; proof", "", 1), []string{"two-words is in " + provedFile + ", and the table doesn't name the proof"},
-		},
-		"nothing breaks it": {rulesPage, "- `two-words`: it holds. `a/a.go`; none; -\n", []string{"two-words has no test", "two-words is in " + provedFile + ", and the table doesn't name the proof", "two-words has nothing that takes it out"}},
-		"a number":          {"b.md", "see a.X1", []string{"b.md speaks of a.X1, which is no name"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tree := fstest.MapFS{c.file: nil}
-			for file, text := range right {
-				tree[file] = &fstest.MapFile{Data: []byte(text)}
-			}
-			tree[c.file] = &fstest.MapFile{Data: []byte(c.text)}
-			require.Equal(t, c.says, wrongRules(t, tree))
-		})
-	}
 }
