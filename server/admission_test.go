@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -17,9 +16,7 @@ import (
 func ask(t *testing.T, c net.Conn) {
 	t.Helper()
 	send(t, c, oneID)
-	resp, err := http.ReadResponse(newReader(c), nil)
-	require.NoError(t, err)
-	require.Equal(t, 200, readAnswer(t, resp).status)
+	require.Equal(t, 200, next(t, newReader(c)).status)
 }
 
 // dialFrom is dial from another address of this machine.
@@ -76,9 +73,7 @@ func TestConnectionsBeyondTheLimitAreRefused(t *testing.T) {
 	require.Equal(t, 2, r.admission.Total())
 	close(r.flake.block)
 	for _, c := range served {
-		resp, err := http.ReadResponse(newReader(c), nil)
-		require.NoError(t, err)
-		require.Equal(t, 200, readAnswer(t, resp).status)
+		require.Equal(t, 200, next(t, newReader(c)).status)
 	}
 	require.NoError(t, served[0].Close())
 	require.Eventually(t, func() bool { return r.admission.Total() == 1 }, time.Minute, time.Millisecond)

@@ -1,15 +1,11 @@
 package server
 
 import (
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/valyala/fasthttp"
 
-	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/server/ids"
-	"github.com/leafd/leafd/server/views"
 )
 
 // The whole way of a request, through listener, connection and fasthttp, with a
@@ -57,27 +53,4 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 			require.Zero(t, allocs)
 		})
 	}
-}
-
-// newServer returns a Server that doesn't listen.
-func newServer(t testing.TB) *Server {
-	t.Helper()
-	s, err := New(testConfig(t.Output()))
-	require.NoError(t, err)
-	tab := newTable(segment.Row{Tag: "order", MaxID: 1, Step: 100})
-	flake := &fakeSnowflake{}
-	flake.last.Store(1 << 60)
-	s.SetBackend(&views.Backend{Backend: ids.Backend{Snowflake: flake, Segments: tab}, Admin: &segment.Table{Admin: tableAdmin{tab}}})
-	return s
-}
-
-func newRequest(c net.Conn, target, accept string) *fasthttp.RequestCtx {
-	ctx := &fasthttp.RequestCtx{}
-	ctx.Init2(c, nil, false)
-	ctx.Request.Header.SetRequestURI(target)
-	ctx.Request.Header.SetHost("x")
-	if accept != "" {
-		ctx.Request.Header.Set("Accept", accept)
-	}
-	return ctx
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -45,9 +44,7 @@ func TestEveryErrorOfTheGenerators(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r.flake.fail(test.err)
-			r.table.mu.Lock()
-			r.table.err = test.err
-			r.table.mu.Unlock()
+			r.table.fail(test.err)
 			for _, path := range []string{snowflakePrefix + "x", snowflakePrefix + "x?n=500", segmentPrefix + "order", segmentPrefix + "order?n=2"} {
 				if !strings.HasPrefix(path, test.of) {
 					continue
@@ -109,10 +106,9 @@ func TestRequestsThatCantBeRead(t *testing.T) {
 				defer close(wrote)
 				_, _ = io.WriteString(c, test.request)
 			}()
-			resp, err := http.ReadResponse(newReader(c), nil)
-			require.NoError(t, err)
-			require.True(t, resp.Close)
-			readAnswer(t, resp).requireError(t, test.status, test.code)
+			a := next(t, newReader(c))
+			require.True(t, a.closes)
+			a.requireError(t, test.status, test.code)
 			requireClosed(t, c)
 			_ = c.Close()
 			<-wrote
@@ -141,10 +137,9 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 	c := r.dial()
 	send(t, c, oneID)
-	resp, err := http.ReadResponse(newReader(c), nil)
-	require.NoError(t, err)
-	require.True(t, resp.Close, "what the panic left behind in the connection is unknown")
-	readAnswer(t, resp).requireError(t, 500, "internal")
+	a := next(t, newReader(c))
+	require.True(t, a.closes, "what the panic left behind in the connection is unknown")
+	a.requireError(t, 500, "internal")
 	require.Equal(t, 5, strings.Count(r.log.String(), `"stack":`))
 	require.Contains(t, r.get("/metrics").body, "leafd_http_panics_total 5")
 	require.Equal(t, 200, r.get("/healthz").status)

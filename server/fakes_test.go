@@ -73,6 +73,13 @@ func newTable(rows ...segment.Row) *table {
 	return t
 }
 
+// fail has all that is asked of the table fail.
+func (t *table) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
+}
+
 func (t *table) Known(key []byte) bool { return t.Check(context.Background(), key) == nil }
 
 func (t *table) Check(_ context.Context, key []byte) error {

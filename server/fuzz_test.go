@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fasthttp"
@@ -72,22 +71,6 @@ func accepted(t testing.TB, a *conn.Admission, nc net.Conn) *conn.Conn {
 	require.NoError(t, err)
 	return c.(*conn.Conn)
 }
-
-// newConn returns a connection from which nothing can be read.
-func newConn(t testing.TB) *conn.Conn {
-	t.Helper()
-	cfg := conn.Config{Base: t.Context(), Registry: prometheus.NewRegistry(), MaxConns: 10, IdleTimeout: time.Hour, ReadTimeout: time.Hour, WriteTimeout: time.Hour}
-	a, err := conn.NewAdmission(cfg)
-	require.NoError(t, err)
-	c := accepted(t, a, &away{})
-	_, _ = c.Read(make([]byte, 1)) // it is under way
-	return c
-}
-
-// away is a tape of another address.
-type away struct{ tape }
-
-func (*away) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)} }
 
 // quiet makes a server without a listener; its log goes nowhere.
 func quiet(t testing.TB) *running {

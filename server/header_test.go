@@ -46,10 +46,9 @@ func TestFramedTwice(t *testing.T) {
 			c := r.dial()
 			send(t, c, "GET /api/snowflake/get/x HTTP/1.1\r\nHost: x\r\n"+tt.header+"\r\n\r\n"+tt.body+oneID)
 			in := newReader(c)
-			resp, err := http.ReadResponse(in, nil)
-			require.NoError(t, err)
-			require.Equal(t, tt.last, resp.Close)
-			require.Equal(t, tt.status, readAnswer(t, resp).status)
+			a := next(t, in)
+			require.Equal(t, tt.last, a.closes)
+			require.Equal(t, tt.status, a.status)
 			if tt.last {
 				_, err := in.ReadByte()
 				require.ErrorIs(t, err, io.EOF)
@@ -59,9 +58,7 @@ func TestFramedTwice(t *testing.T) {
 				require.Equal(t, used, r.used())
 				return
 			}
-			resp, err = http.ReadResponse(in, nil)
-			require.NoError(t, err)
-			require.Equal(t, http.StatusOK, readAnswer(t, resp).status)
+			require.Equal(t, http.StatusOK, next(t, in).status)
 		})
 	}
 }
@@ -92,10 +89,9 @@ func TestContinue(t *testing.T) {
 				require.Equal(t, continued, string(asked))
 				send(t, c, tt.body)
 			}
-			resp, err := http.ReadResponse(in, nil)
-			require.NoError(t, err)
-			require.Equal(t, tt.status, readAnswer(t, resp).status)
-			require.Equal(t, !tt.asked, resp.Close)
+			a := next(t, in)
+			require.Equal(t, tt.status, a.status)
+			require.Equal(t, !tt.asked, a.closes)
 		})
 	}
 }
@@ -155,9 +151,7 @@ func TestForeignHost(t *testing.T) {
 	} {
 		c := alone.dial()
 		send(t, c, request)
-		resp, err := http.ReadResponse(newReader(c), nil)
-		require.NoError(t, err)
-		require.Equal(t, status, readAnswer(t, resp).status, request)
+		require.Equal(t, status, next(t, newReader(c)).status, request)
 	}
 
 	unix := listenUnix(t)
@@ -193,9 +187,7 @@ func TestLargeBodiesNeedTheToken(t *testing.T) {
 				status := func(n int) int {
 					c := test.r.dial()
 					go func() { _, _ = io.WriteString(c, test.target+" HTTP/1.1\r\nHost: 127.0.0.1\r\n"+test.header+framed(n)) }()
-					resp, err := http.ReadResponse(newReader(c), nil)
-					require.NoError(t, err)
-					return readAnswer(t, resp).status
+					return next(t, newReader(c)).status
 				}
 				require.NotEqual(t, 413, status(test.most))
 				require.Equal(t, 413, status(test.most+1))

@@ -16,7 +16,7 @@ import (
 func TestIDs(t *testing.T) {
 	r := start(t, nil)
 	a := r.get("/api/snowflake/get/order")
-	require.Equal(t, answer{200, a.header, "1152921504606846977"}, a)
+	require.Equal(t, answer{200, a.header, "1152921504606846977", false}, a)
 	require.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
 	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	require.Empty(t, a.header.Get("Server"))
@@ -67,7 +67,7 @@ func TestIDs(t *testing.T) {
 func TestRanges(t *testing.T) {
 	r := start(t, nil)
 	a := r.get("/api/segment/get/order?as=ranges&n=100000")
-	require.Equal(t, answer{200, a.header, "1-50000\n50001-100000\n"}, a)
+	require.Equal(t, answer{200, a.header, "1-50000\n50001-100000\n", false}, a)
 	require.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
 	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	require.Equal(t, "100001-100001\n", r.get("/api/segment/get/order?n=1&as=ranges").body)

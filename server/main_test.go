@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -146,6 +147,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
+	closes bool // it is the last one of its connection
 }
 
 // do sends one request. header has lines "Name: value".
@@ -182,7 +184,7 @@ func readAnswer(t testing.TB, resp *http.Response) answer {
 	date, err := http.ParseTime(resp.Header.Get("Date"))
 	require.NoError(t, err, "every answer carries Date (RFC 9110, 6.6.1)")
 	require.WithinDuration(t, time.Now(), date, time.Minute)
-	a := answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+	a := answer{resp.StatusCode, resp.Header, string(body), resp.Close}
 	method, target := http.MethodGet, "" // not known where a test reads from a connection
 	if resp.Request != nil {
 		method, target = resp.Request.Method, resp.Request.RequestURI
@@ -192,6 +194,14 @@ func readAnswer(t testing.TB, resp *http.Response) answer {
 	}
 	require.NoError(t, documented.check(t, method, target, a), "the OpenAPI document hasn't this answer to %s %s: %d %s", method, target, a.status, a.body)
 	return a
+}
+
+// next reads the next answer from a connection.
+func next(t testing.TB, in *bufio.Reader) answer {
+	t.Helper()
+	resp, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	return readAnswer(t, resp)
 }
 
 // requireError fails unless a is the JSON of an error with this code.

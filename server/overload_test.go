@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/segment"
+	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/server/ids"
 	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/snowflake"
@@ -152,6 +153,9 @@ func TestWaitsForRangesBeyondMaxInflightAreShed(t *testing.T) {
 	<-w.begun
 	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
 	r.get(segmentPrefix+"order?n=2").requireError(t, 503, "overloaded")
+	ln := listenTCP(t)
+	r.also(ln, conn.Redis)
+	require.Regexp(t, `^-OVERLOADED too many requests wait already: no turn within `, dialRedis(t, ln).ask("INCR order"))
 	require.Zero(t, r.used())
 	require.Equal(t, 200, r.get(snowflakePrefix+"a").status, "a database that hangs takes nothing from snowflake IDs")
 	require.Equal(t, 200, r.get(snowflakePrefix+"a?n=2000").status)

@@ -47,18 +47,13 @@ func TestOverviewFromTheFirstMomentOn(t *testing.T) {
 	o = r.overview("")
 	require.Nil(t, o.Segments, "switched off")
 	require.Empty(t, o.Workers.List)
-	require.Equal(t, 404, r.get("/api/overview/x").status)
-	head := r.do("HEAD", "/api/overview", "")
-	require.Equal(t, 200, head.status)
-	require.NotEqual(t, "0", head.header.Get("Content-Length"))
-	require.Equal(t, 405, r.do("POST", "/api/overview", "").status)
 	r.get("/api/overview?tag=%01").requireError(t, 400, "bad_key")
 	require.Nil(t, r.overview("?tag=x").Segments)
 }
 
 func TestOverviewIsBounded(t *testing.T) {
 	r := startEmpty(t, nil)
-	r.SetBackend(r.crowd(2000, 100_000))
+	r.SetBackend(r.crowd(2000, 10_000))
 	var o views.Overview
 	require.Eventually(t, func() bool { o = r.overview(""); return o.Workers.Total > 0 }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, 2000, o.Workers.Total)
@@ -67,15 +62,15 @@ func TestOverviewIsBounded(t *testing.T) {
 	require.Equal(t, 1000, o.Workers.LeftOut)
 	require.Len(t, o.Clock.Peers, 1000)
 	require.Equal(t, 959, o.Clock.LeftOut)
-	require.Equal(t, 100_000, o.Segments.Total)
+	require.Equal(t, 10_000, o.Segments.Total)
 	require.Len(t, o.Segments.List, 100)
-	require.Equal(t, 99_900, o.Segments.LeftOut)
+	require.Equal(t, 9_900, o.Segments.LeftOut)
 	require.Less(t, len(r.get("/api/overview").body), 512<<10)
 
-	o = r.overview("?tag=TAG-09999")
+	o = r.overview("?tag=TAG-00999")
 	require.Equal(t, 10, o.Segments.Matched)
 	require.Zero(t, o.Segments.LeftOut)
-	require.Equal(t, "tag-099990", o.Segments.List[0].Tag)
+	require.Equal(t, "tag-009990", o.Segments.List[0].Tag)
 	require.Empty(t, r.overview("?tag=nothing").Segments.List)
 }
 

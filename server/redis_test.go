@@ -135,9 +135,7 @@ func TestRedisRefusesAsHTTPDoes(t *testing.T) {
 		require.True(t, strings.HasPrefix(c.ask("LEAF.SNOWFLAKE x"), "-"+code+" "), code)
 		require.True(t, strings.HasPrefix(c.ask("LEAF.SNOWFLAKE x 2"), "-"+code+" "), code)
 	}
-	r.table.mu.Lock()
-	r.table.err = segment.ErrUnavailable
-	r.table.mu.Unlock()
+	r.table.fail(segment.ErrUnavailable)
 	require.Equal(t, "-SEGMENT_UNAVAILABLE no range of this tag is in memory and none could be fetched (try again in 1 s)", c.ask("INCR order"))
 	r.SetBackend(&views.Backend{})
 	require.Equal(t, "-MODE_DISABLED this kind of ID is switched off here", c.ask("INCR order"))
@@ -247,11 +245,10 @@ func TestRedisStrings(t *testing.T) {
 	require.Equal(t, ":2", other.ask("INCR order"), "of this connection alone")
 }
 
-// The limits of HTTP: rates by key, places and unread bytes.
+// The rates of HTTP, by key.
 func TestRedisLimits(t *testing.T) {
 	r, ln := startRedis(t, func(c *Config) {
 		limited(ids.Live{RateLimit: 5})(c)
-		c.MaxInflight = 1
 	})
 	c := dialRedis(t, ln)
 	require.Regexp(t, `^-BAD_COUNT n is at most 5`, c.ask("LEAF.SNOWFLAKE order 6"))
@@ -262,19 +259,6 @@ func TestRedisLimits(t *testing.T) {
 	}
 	require.Regexp(t, `^-RATE_LIMITED .* \(try again in 1 s\)$`, c.line())
 	require.Equal(t, ":1", c.ask("INCR order"), "another mode")
-
-	r.SetLive(ids.Live{})
-	waiting := newStarved(r.table)
-	b := r.newBackend()
-	b.Segments = waiting
-	r.SetBackend(b)
-	send(t, c, commands("INCR order\r\n"))
-	<-waiting.begun
-	other := dialRedis(t, ln)
-	require.Regexp(t, `^-OVERLOADED too many requests wait already: no turn within `, other.ask("INCR order"))
-	r.get(segmentPrefix+"order").requireError(t, 503, "overloaded")
-	waiting.end <- nil
-	require.Regexp(t, `^:\d+$`, c.line())
 }
 
 // Idle and half-sent commands.

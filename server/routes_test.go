@@ -105,9 +105,7 @@ func TestPages(t *testing.T) {
 	require.Contains(t, r.get("/db").body, "&lt;script&gt;")
 	require.Contains(t, r.get("/db").body, ">x\ufffd[2J\ufffd\ufffdy<")
 	requireGuarded(t, r.get("/", "Accept: text/html"))
-	r.table.mu.Lock()
-	r.table.err = errors.New(secret)
-	r.table.mu.Unlock()
+	r.table.fail(errors.New(secret))
 	r.forgetLists() // else they serve for a second
 	a := r.get("/db")
 	a.requireError(t, 503, "segment_store")
@@ -193,6 +191,9 @@ func TestChangesOfTags(t *testing.T) {
 		{"a long tag", "POST", "", `{"tag":"` + strings.Repeat("x", 129) + `","step":1}`, 400, "bad_key"},
 		{"a control in the tag", "POST", "", `{"tag":"a\nb","step":1}`, 400, "bad_key"},
 		{"a turn of direction in the tag", "POST", "", "{\"tag\":\"a\u202eb\",\"step\":1}", 400, "bad_key"},
+		{"two objects", "POST", "", `{"tag":"x","step":1}{}`, 400, "bad_request"},
+		{"a tag of another type", "POST", "", `{"tag":7,"step":1}`, 400, "bad_request"},
+		{"a fraction", "POST", "", `{"tag":"x","step":1.5}`, 400, "bad_request"},
 		{"no step", "POST", "", `{"tag":"x"}`, 400, "bad_step"},
 		{"negative max_id", "POST", "", `{"tag":"x","step":1,"max_id":-1}`, 400, "bad_step"},
 		{"past the end", "POST", "", `{"tag":"x","step":10,"max_id":"9223372036854775800"}`, 400, "bad_step"},

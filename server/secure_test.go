@@ -96,9 +96,7 @@ func TestServesOverTLS(t *testing.T) {
 	send(t, c, oneID+oneID) // pipelined
 	br := newReader(c)
 	for range 2 {
-		resp, err := http.ReadResponse(br, nil)
-		require.NoError(t, err)
-		require.Equal(t, 200, readAnswer(t, resp).status)
+		require.Equal(t, 200, next(t, br).status)
 	}
 
 	old := s.ca.Client(t)
@@ -119,10 +117,8 @@ func TestPlainHTTPWhereTLSIsSpoken(t *testing.T) {
 		c := s.dialTCP()
 		send(t, c, request)
 		br := newReader(c)
-		resp, err := http.ReadResponse(br, nil)
-		require.NoError(t, err)
-		readAnswer(t, resp).requireError(t, 400, "tls_required")
-		_, err = br.ReadByte()
+		next(t, br).requireError(t, 400, "tls_required")
+		_, err := br.ReadByte()
 		require.EqualError(t, err, "EOF")
 	}
 	before := s.get("/metrics").body

@@ -24,10 +24,9 @@ func TestDrainServesAndClosesConnections(t *testing.T) {
 	ask := func() (closes bool) {
 		t.Helper()
 		send(t, c, oneID)
-		resp, err := http.ReadResponse(br, nil)
-		require.NoError(t, err)
-		require.Equal(t, 200, readAnswer(t, resp).status)
-		return resp.Close
+		a := next(t, br)
+		require.Equal(t, 200, a.status)
+		return a.closes
 	}
 	require.False(t, ask())
 	r.Drain()
@@ -47,9 +46,7 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 
 	idle := r.dial()
 	send(t, idle, oneID)
-	resp, err := http.ReadResponse(newReader(idle), nil)
-	require.NoError(t, err)
-	require.Equal(t, 200, readAnswer(t, resp).status)
+	require.Equal(t, 200, next(t, newReader(idle)).status)
 	silent := r.dial()
 	require.Eventually(t, func() bool { return r.admission.Total() == 2 }, time.Minute, time.Millisecond)
 
@@ -66,14 +63,12 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 	default:
 	}
 	close(r.flake.block)
-	resp, err = http.ReadResponse(newReader(busy), nil)
-	require.NoError(t, err)
-	require.True(t, resp.Close)
-	a := readAnswer(t, resp)
+	a := next(t, newReader(busy))
+	require.True(t, a.closes)
 	require.Equal(t, 200, a.status)
 	require.Equal(t, 5000, strings.Count(a.body, "\n"))
 	require.NoError(t, <-down)
-	_, err = net.Dial("tcp", r.addr)
+	_, err := net.Dial("tcp", r.addr)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 

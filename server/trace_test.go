@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/snowflake"
 )
 
@@ -22,15 +21,12 @@ func TestTraceOfARequest(t *testing.T) {
 	}{
 		"internal": {errors.New("boom"), snowflakePrefix + "x", `"error":"boom","path":"` + snowflakePrefix + `x","message":"request failed"`},
 		"refused":  {snowflake.ErrClockBackwards, snowflakePrefix + "x?n=2", `"code":"clock_backwards","path":"` + snowflakePrefix + `x","message":"request refused"`},
-		"no range": {segment.ErrUnavailable, segmentPrefix + "order", `"code":"segment_unavailable"`},
 		"database": {errors.New("boom"), "/db", `"error":"boom","path":"/db","message":"leaf_alloc can't be read or changed"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, nil)
 			r.flake.fail(test.err)
-			r.table.mu.Lock()
-			r.table.err = test.err
-			r.table.mu.Unlock()
+			r.table.fail(test.err)
 			require.GreaterOrEqual(t, r.get(test.path, parent).status, 500)
 			require.Contains(t, r.log.String(), line+","+test.says)
 		})

@@ -94,27 +94,6 @@ func TestUsedUpMillisecondWaitsForTheNext(t *testing.T) {
 	})
 }
 
-// A batch that no millisecond can hold goes on in the next ones: each of its IDs
-// is composed of the time that its sequence belongs to.
-func TestBatchCrossesMilliseconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, jitter := range []int{0, 100} {
-			g := newGenerator(t, clocktest.NewBubble(noon), func(c *snowflake.Config) { c.Jitter = jitter })
-			want := next(t, g)
-			ids := make([]int64, 3*4096)
-			require.NoError(t, g.NextN(t.Context(), ids))
-			for _, id := range ids {
-				if want.Sequence++; want.Sequence == forBatches {
-					want.Time, want.Sequence = want.Time+1, 0
-				}
-				parts, err := snowflake.DefaultLayout().Decode(id)
-				require.NoError(t, err)
-				require.Equal(t, want, parts)
-			}
-		}
-	})
-}
-
 // forBatches is how many sequences of a millisecond batches get.
 const forBatches = 4096 - 4096/128
 
@@ -401,35 +380,5 @@ func TestNextAtWithAnyReading(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, clk.Millis(), parts.Time)
 		}
-	})
-}
-
-// NextAt takes as many as asked for, and as the millisecond has: one where that has begun only
-// now, or has none left.
-func TestNextAtTakesSome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clk := clocktest.NewBubble(noon)
-		g := newGenerator(t, clk)
-		take := func(most int) (first int64, n int) {
-			t.Helper()
-			first, n, err := g.NextAt(t.Context(), clk.Mono(), most)
-			require.NoError(t, err)
-			return first, n
-		}
-		last, n := take(10)
-		require.Equal(t, 1, n, "the wall clock itself is read first")
-		left := snowflake.DefaultLayout().MaxSequence() - last&snowflake.DefaultLayout().MaxSequence()
-		for _, most := range []int{1, 10, 5000} {
-			first, n := take(most)
-			require.Equal(t, last+1, first)
-			require.EqualValues(t, min(int64(most), left), n)
-			last += int64(n)
-			left -= int64(n)
-		}
-		require.Zero(t, left)
-		time.Sleep(time.Millisecond)
-		first, n := take(10)
-		require.Greater(t, first, last)
-		require.Equal(t, 1, n)
 	})
 }

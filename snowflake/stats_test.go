@@ -33,35 +33,15 @@ func TestStats(t *testing.T) {
 		do     func(t *testing.T, g *snowflake.Generator)
 		want   snowflake.Stats
 	}{
-		{name: "served at once", do: batch(forBatches)},
-		{name: "two used-up milliseconds", do: batch(2*forBatches + 2), want: snowflake.Stats{TickWaits: 2}},
-		{
-			name:   "a small rollback",
-			before: func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-4 * time.Millisecond) },
-			do:     batch(1), want: snowflake.Stats{RollbackWaits: 1},
-		},
-		{
-			name:   "a large rollback",
-			before: func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-time.Minute) },
-			do:     refused(snowflake.ErrClockBackwards), want: snowflake.Stats{RefusedBackwards: 2},
-		},
-		{
-			name:   "the ceiling",
-			before: func(_ *clocktest.Bubble, fence *fixedFence, _ *snowflake.Generator) { fence.ceiling.Store(0) },
-			do:     refused(snowflake.ErrCeilingReached), want: snowflake.Stats{CeilingWaits: 2, RefusedCeiling: 2},
-		},
-		{
-			name: "the end of time",
-			before: func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) {
-				clk.Step(snowflake.DefaultLayout().End().Sub(clock.MillisOf(noon)))
-			},
-			do: refused(snowflake.ErrTimeExhausted), want: snowflake.Stats{RefusedExhausted: 2},
-		},
-		{
-			name:   "stopped",
-			before: func(_ *clocktest.Bubble, _ *fixedFence, g *snowflake.Generator) { g.Stop() },
-			do:     refused(snowflake.ErrStopped), want: snowflake.Stats{RefusedStopped: 2},
-		},
+		{"served at once", nil, batch(forBatches), snowflake.Stats{}},
+		{"two used-up milliseconds", nil, batch(2*forBatches + 2), snowflake.Stats{TickWaits: 2}},
+		{"a small rollback", func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-4 * time.Millisecond) }, batch(1), snowflake.Stats{RollbackWaits: 1}},
+		{"a large rollback", func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) { clk.Step(-time.Minute) }, refused(snowflake.ErrClockBackwards), snowflake.Stats{RefusedBackwards: 2}},
+		{"the ceiling", func(_ *clocktest.Bubble, fence *fixedFence, _ *snowflake.Generator) { fence.ceiling.Store(0) }, refused(snowflake.ErrCeilingReached), snowflake.Stats{CeilingWaits: 2, RefusedCeiling: 2}},
+		{"the end of time", func(clk *clocktest.Bubble, _ *fixedFence, _ *snowflake.Generator) {
+			clk.Step(snowflake.DefaultLayout().End().Sub(clock.MillisOf(noon)))
+		}, refused(snowflake.ErrTimeExhausted), snowflake.Stats{RefusedExhausted: 2}},
+		{"stopped", func(_ *clocktest.Bubble, _ *fixedFence, g *snowflake.Generator) { g.Stop() }, refused(snowflake.ErrStopped), snowflake.Stats{RefusedStopped: 2}},
 	} {
 		clocktest.Run(t, tt.name, func(t *testing.T) {
 			clk, fence := clocktest.NewBubble(noon), newFixedFence(1<<60)

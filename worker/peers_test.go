@@ -127,12 +127,6 @@ func TestPeersDisagreeWhileRunning(t *testing.T) {
 		say(time.Hour, second, 0) // one wrong peer is no majority
 		becomes(true)
 		told()
-		say(time.Hour, -time.Hour, 2*time.Hour) // none has the time of another
-		told(worker.ErrPeersUndecided)
-		becomes(true)
-		say(second, second, second+second/10)
-		told()
-		becomes(true)
 		require.Equal(t, worker.DefaultClockThreshold, w.Threshold())
 		peers.set(nil)
 		told(worker.ErrPeersSilent)

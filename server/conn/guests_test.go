@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,4 +73,20 @@ func TestPlacesOfGuests(t *testing.T) {
 	require.Equal(t, next, a.guests[0])
 	leave()
 	require.Nil(t, a.guests[0])
+}
+
+// On one processor another goroutine runs once 16 requests are answered,
+// however many are there; rarely after 32 and one, since at every 61st turn Go's scheduler looks first where a
+// goroutine that gave way waits.
+func TestPipelinesGiveWay(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	c := still().admit(&script{})
+	var answered atomic.Int64
+	seen := make(chan int64, 1)
+	go func() { seen <- answered.Load() }()
+	for range 150 {
+		c.Turn()
+		answered.Add(1)
+	}
+	require.LessOrEqual(t, <-seen, int64(2*requestsATurn+1))
 }
