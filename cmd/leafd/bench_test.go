@@ -6,8 +6,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/internal/loadtest"
 	"github.com/leafd/leafd/test/clitest"
 )
 
@@ -79,53 +76,6 @@ func TestBenchOfARealDaemon(t *testing.T) {
 		require.Equal(t, "unknown_key", j.Failures[0].Code)
 		require.Zero(t, j.IDs)
 	})
-}
-
-// TestBenchFindsTwoDaemonsOfOneWorkerID: standalone, only the operator keeps two daemons
-// from having one worker ID; the check finds out when that was not done.
-func TestBenchFindsTwoDaemonsOfOneWorkerID(t *testing.T) {
-	t.Parallel()
-	a, b := newMachine(t).ready("--worker-id", "5"), newMachine(t).ready("--worker-id", "5")
-	args := []string{"--url", a.url, "--url", b.url, "--duration", "500ms", "-n", "1000", "--clients", "4"}
-	j, out := benched(t, cli.ExitFailure, args...)
-	require.Contains(t, out.Stderr, "IDs came more than once")
-	require.Empty(t, j.Failures)
-	require.Zero(t, j.NotGrowing)
-	set := j.Unique[0]
-	require.Positive(t, set.Surplus)
-	require.Len(t, set.First, loadtest.MaxFirst)
-	for _, d := range set.First {
-		require.Equal(t, 2, d.Times)
-	}
-	out = leafd(t, append([]string{"bench"}, args...)...)
-	require.Equal(t, cli.ExitFailure, out.Code)
-	for _, s := range []string{"FAILED: ", "repeated ID ", " one of ", a.url + "  ", b.url + "  "} {
-		require.Contains(t, out.Stdout, s)
-	}
-}
-
-func TestBenchWhileADaemonIsKilled(t *testing.T) {
-	t.Parallel()
-	l, other := newMachine(t).ready("--worker-id", "1"), newMachine(t).ready("--worker-id", "2")
-	var killed atomic.Bool
-	var killing sync.WaitGroup
-	killing.Go(func() {
-		l.awaitIssued(50)
-		_ = l.Signal(syscall.SIGKILL)
-		killed.Store(true)
-	})
-	j, out := benched(t, cli.ExitOK, "--url", l.url, "--url", other.url, "--duration", "3s", "--rate", "400", "--clients", "8")
-	killing.Wait()
-	require.True(t, killed.Load())
-	require.Empty(t, out.Stderr)
-	require.Equal(t, j.IDs, j.Unique[0].Compared)
-	require.Positive(t, j.Targets[0].Answered)
-	require.Positive(t, j.Targets[0].Failed)
-	require.Zero(t, j.Targets[1].Failed)
-	for _, f := range j.Failures {
-		require.Zero(t, f.Status)
-		require.Contains(t, []string{"connection_closed", "connection_refused"}, f.Code)
-	}
 }
 
 // TestBenchIsInterrupted sends the process what Ctrl-C sends.

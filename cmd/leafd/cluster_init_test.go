@@ -2,17 +2,13 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/clitest"
-	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -148,140 +144,6 @@ func TestClusterInitAndStatus(t *testing.T) {
 		ParentCzxid: o.must(o.forever).created, Parent: "recorded", LongestLeaseMS: 604800000, LongestSessMS: 6000, Entries: 1, Live: 1,
 	}, got)
 	require.Equal(t, cli.ExitOK, l.stop())
-}
-
-// initWrites is how many writes it takes to make a cluster: root, parent of the entries,
-// the root with that recorded, and the parent of the live set.
-const initWrites = 4
-
-// cluster init is cut off at each of its writes, before ZooKeeper has it and after: run
-// again it finishes what was begun.
-func TestClusterInitCutShort(t *testing.T) {
-	t.Parallel()
-	for write := 1; write <= initWrites; write++ {
-		for name, what := range map[string]fault{"request": requestLost, "answer": answerLost} {
-			c := unmade(t)
-			k := newLink(t, c.servers[0], write, func() fault { return what })
-			through := &cluster{t: t, servers: []string{k.addr()}, root: c.root}
-			cut := through.onMachine(newMachine(t), "cluster", "init", "--new", "--yes", "--timeout", "10s")
-			k.happened()
-			if cut.Code != cli.ExitOK {
-				require.Equal(t, cli.ExitFailure, cut.Code, "%d %s: %s", write, name, cut.Stderr)
-			}
-			c.init()
-			got := clitest.FromJSON[cli.ClusterJSON](t, c.onMachine(newMachine(t), "cluster", "status", "-o", "json").OK(t))
-			require.Equal(t, "recorded", got.Parent, "%d %s", write, name)
-			require.Zero(t, got.Losses)
-		}
-	}
-}
-
-// ZooKeeper is emptied, and grants long sessions: a new node is there first, and one of
-// the survivors comes back late, by its session. The new node gets no worker ID until an
-// operator has seen both back. (It made the cluster itself, settled for the session time-out
-// that it had asked for, and issued the survivor's IDs.)
-func TestNewcomerBeforeTheSurvivors(t *testing.T) {
-	underLoad(t)
-	const granted = 12 * time.Second
-	s := zookeepertest.Start(t, fmt.Sprintf("minSessionTimeout=%d", granted.Milliseconds()))
-	c := onServers(t, "/leaf", s.Addr())
-	early, late := zookeepertest.NewProxy(t, s.Addr()), zookeepertest.NewProxy(t, s.Addr())
-	machines := []*machine{c.behind(early, brisk()...), c.behind(late, brisk()...)}
-	survivors := []*child{machines[0].ready(), machines[1].ready()}
-	workerIDs := workerIDsOf(t, survivors...)
-	was := c.tree(s).cluster()
-	tr := newTraffic(t, survivors...)
-	tr.flows()
-	early.Down(t)
-	late.Down(t)
-	s.Wipe(t)
-	newcomer := c.host(append(brisk(), "--startup-timeout", "2m")...)
-	newcomer.settle = 0 // the default
-	fresh := newcomer.start()
-	fresh.awaitLog("waiting: no_cluster", "it has lost its data, or the ensemble is new")
-	early.Up(t)
-	survivors[0].awaitAlarm(codeDataLost, 1)
-	look := c.tree(s)
-	require.Equal(t, was, look.cluster())
-	fresh.awaitLog("gives out no worker ID before", "gone for good: leafd cluster open")
-	newcomer.passes(granted + 12*time.Second) // it would have settled
-	require.Empty(t, look.entries(newcomer.addr))
-	require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
-	tr.flows()
-	late.Up(t)
-	survivors[1].awaitAlarm(codeDataLost, 1) // told before it puts its entry back
-	for i, l := range survivors {
-		look.settled(machines[i], l)
-	}
-	opened := c.onMachine(newcomer, "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t)
-	require.Contains(t, opened, "2 are back, 2 of their daemons live")
-	fresh.awaitStatus("/readyz", 200)
-	workerIDs[fresh] = fresh.info().ID
-	require.Greater(t, workerIDs[fresh], int64(1))
-	workerIDsOf(t, fresh, survivors[0], survivors[1])
-	later := newTraffic(t, fresh)
-	later.flows()
-	tr.flows()
-	requireDistinct(t, slices.Concat(tr.unharmed(workerIDs), later.unharmed(workerIDs)))
-	requirePutBack(t, look, was, 1, append(machines, newcomer)...)
-	for _, l := range append(survivors, fresh) {
-		require.Zero(t, l.raised()[codeFenced])
-		require.Equal(t, cli.ExitOK, l.stop())
-	}
-}
-
-// The parent of the worker IDs is removed while the root stands. The running daemons put
-// it and their worker IDs back, and no daemon is fenced; a new node waits for them.
-func TestEntriesRemovedUnderLoad(t *testing.T) {
-	underLoad(t)
-	s := zookeepertest.Shared(t)
-	c := onServers(t, s.NewRoot(t), s.Addr())
-	machines := []*machine{c.host(brisk()...), c.host(brisk()...)}
-	daemons := []*child{machines[0].ready(), machines[1].ready()}
-	workerIDs := workerIDsOf(t, daemons...)
-	look := c.tree(s)
-	was := look.cluster()
-	tr := newTraffic(t, daemons...)
-	for n := range 2 {
-		tr.flows()
-		for _, l := range daemons { // none of them may report while its entry alone is gone
-			l.signal(syscall.SIGSTOP)
-		}
-		look.removeAll(c.root + "/leaf_forever")
-		if n == 1 { // it is made again, by hand
-			look.create(c.root+"/leaf_forever", nil, 0)
-		}
-		newcomer := c.host(brisk()...)
-		newcomer.settle = 5 * time.Second
-		fresh := newcomer.start()
-		fresh.awaitLog("gives out no worker ID before", "gone for good: leafd cluster open")
-		require.Equal(t, "starting", fresh.mustGet("/api/snowflake/get/a").code())
-		for _, l := range daemons {
-			l.signal(syscall.SIGCONT)
-		}
-		for i, l := range daemons {
-			l.awaitAlarm(codeDataLost, n+1)
-			look.settled(machines[i], l)
-		}
-		requirePutBack(t, look, was, int64(n+1), machines...)
-		c.onMachine(newcomer, "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t)
-		fresh.awaitStatus("/readyz", 200)
-		workerIDs[fresh] = fresh.info().ID
-		workerIDsOf(t, append(daemons, fresh)...)
-		later := newTraffic(t, fresh)
-		later.flows()
-		requireDistinct(t, later.unharmed(workerIDs))
-		status := c.onMachine(newcomer, "cluster", "status").OK(t)
-		require.Equal(t, "recorded", field(t, status, "parent"))
-		require.Equal(t, fmt.Sprint(n+1), field(t, status, "losses"))
-		require.Equal(t, cli.ExitOK, fresh.stop())
-	}
-	tr.flows()
-	tr.unharmed(workerIDs)
-	for _, l := range daemons {
-		require.Zero(t, l.raised()[codeFenced])
-		require.Equal(t, cli.ExitOK, l.stop())
-	}
 }
 
 // One host forgets --zk-forever-path: it is refused, where it gave out the worker IDs of

@@ -8,11 +8,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/server/views"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
+
+const (
+	twoWorkers = "41+1+21" // a layout of two worker IDs
+	oneMinute  = "1m"      // the shortest lease
+	patience   = eventually
+)
+
+// batches are what clients take from each of two daemons that may be one worker.
+func batches(l *child) *load {
+	return newLoad(l, "/api/snowflake/get/order?n=100", "/api/snowflake/get/pay")
+}
 
 // cluster is what daemons on several machines have in common: ZooKeeper.
 type cluster struct {
@@ -79,26 +89,4 @@ func (l *child) awaitLive(n int) {
 		}
 		return live == n
 	}, eventually, 50*time.Millisecond, "%d live workers", n)
-}
-
-func TestThreeDaemonsMakeACluster(t *testing.T) {
-	t.Parallel()
-	c := onShared(t)
-	var daemons []*child
-	for range 3 {
-		daemons = append(daemons, c.machine().start())
-	}
-	seen := map[int64]bool{}
-	for _, l := range daemons {
-		l.awaitStatus("/readyz", http.StatusOK)
-		seen[l.info().ID] = true
-	}
-	require.Equal(t, map[int64]bool{0: true, 1: true, 2: true}, seen)
-	daemons[0].awaitLive(3)
-	for _, l := range daemons { // before the first stops, whom the others then miss
-		require.Empty(t, l.alarmCodes(), l.Log())
-	}
-	for _, l := range daemons {
-		require.Equal(t, cli.ExitOK, l.stop())
-	}
 }

@@ -92,14 +92,3 @@ func TestMoreConnectionsThanFiles(t *testing.T) {
 
 	require.Equal(t, cli.ExitOK, l.stop())
 }
-
-// A limit that leaves next to nothing is refused, with what to do.
-func TestTooFewFiles(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	m.prepare = withFiles(256)
-	l := m.start()
-	require.Equal(t, cli.ExitUsage, l.ExitCode())
-	require.Contains(t, l.Log(), "256 files may be open at once, and leafd needs 512: raise LimitNOFILE")
-	require.NoDirExists(t, m.dataDir())
-}

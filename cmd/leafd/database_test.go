@@ -2,13 +2,9 @@ package main
 
 import (
 	"database/sql"
-	"fmt"
 	"net/http"
-	"os"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,75 +102,6 @@ func TestStartWarnsOfTheDatabase(t *testing.T) {
 	require.False(t, l.hasLogged("may write on a server"), "this account may not")
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.Equal(t, 2, l.Logged("the database: "), "each once")
-}
-
-// Tags are changed over HTTP with the token only, and served at once.
-func TestAdminOverHTTP(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	token := m.dir + "/token"
-	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
-	l := m.ready("--admin-token-file", token)
-	require.Equal(t, http.StatusUnauthorized, l.send(http.MethodPost, "/api/segments", "wrong", `{"tag":"pay","step":10}`).status)
-	require.Equal(t, http.StatusCreated, l.send(http.MethodPost, "/api/segments", "0123456789abcdef", `{"tag":"pay","step":10}`).status)
-	require.Equal(t, "1", l.awaitStatus("/api/segment/get/pay", http.StatusOK).body)
-	require.Equal(t, http.StatusNoContent, l.send(http.MethodDelete, "/api/segments/pay", "0123456789abcdef", "").status)
-	require.Equal(t, "unknown_key", l.mustGet("/api/segment/get/pay").code())
-	require.NotContains(t, l.Log(), "0123456789abcdef")
-	require.Equal(t, cli.ExitOK, l.stop())
-}
-
-// A small step, a slow database and large batches: the demand is found, and no request is
-// refused. At a step that did not grow all this would take minutes.
-func TestLargeDemandOnASmallStep(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	mariadb := mariadbtest.Start(t)
-	name := mariadb.NewDatabase(t)
-	db := mariadb.DB(t, name)
-	javaTable(t, db)
-	for _, statement := range []string{
-		"UPDATE leaf_alloc SET step = 100",
-		"CREATE TRIGGER slow BEFORE UPDATE ON leaf_alloc FOR EACH ROW BEGIN DO SLEEP(0.2); END",
-	} {
-		_, err := db.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
-	}
-	l := m.ready("--mysql", mariadb.DSN(name), tune("SegmentWait", "5s"))
-	const callers, each, n = 20, 40, 1000
-	began := time.Now()
-	var mu sync.Mutex
-	var got []int64
-	var refused int
-	var calling sync.WaitGroup
-	for range callers {
-		calling.Go(func() {
-			for range each {
-				a, err := l.get(fmt.Sprintf("/api/segment/get/a?n=%d", n))
-				var list []int64
-				if err == nil && a.status == http.StatusOK {
-					list, err = ids(a.body)
-				}
-				mu.Lock()
-				switch {
-				case err != nil:
-					t.Error(err)
-				case a.status == http.StatusOK:
-					got = append(got, list...)
-				default:
-					refused++
-				}
-				mu.Unlock()
-				time.Sleep(20 * time.Millisecond)
-			}
-		})
-	}
-	calling.Wait()
-	t.Logf("%d IDs in %s", len(got), time.Since(began))
-	require.Zero(t, refused)
-	require.Len(t, got, callers*each*n)
-	requireDistinct(t, got)
-	require.Equal(t, cli.ExitOK, l.stop())
 }
 
 // A table that was swapped for an empty one by mistake: each tag serves what it holds, and it is told. With the table back all goes on.

@@ -179,14 +179,6 @@ func TestDoctorOfBadSettingsAsksTheDaemonThatRuns(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-func TestDoctorStrict(t *testing.T) {
-	t.Parallel()
-	args := []string{"--listen", freeAddress(t), "--data-dir", filepath.Join(t.TempDir(), "data"), "--advertise", "192.0.2.1:8080"}
-	d := examine(t, clock.System(), args...)
-	d.well()
-	d.result("advertise", doctor.Warn, "no address of this machine")
-}
-
 // A daemon that runs is known, and isn't disturbed; a strange one, and a stranger, are
 // told from it.
 func TestDoctorAndOtherListeners(t *testing.T) {

@@ -100,40 +100,6 @@ func TestListenersOfADaemon(t *testing.T) {
 	require.NoFileExists(t, admin)
 }
 
-// A page that has its own name point at a daemon reads nothing of it, by any port
-// (DNS rebinding); it would get IDs. allow-host names the hosts that may.
-func TestForeignHosts(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	admin := freeAddress(t)
-	l := m.ready("--admin-listen", admin, "--allow-host", "ids.example")
-	as := func(host, url string) answer {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		require.NoError(t, err)
-		req.Host = host
-		res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-		require.NoError(t, err)
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		return answer{status: res.StatusCode, body: string(body)}
-	}
-	host, err := os.Hostname()
-	require.NoError(t, err)
-	for _, url := range []string{l.url + "/api/clock", l.url + "/api/worker", "http://" + admin + "/cache", "http://" + admin + "/api/workers", "http://" + admin + "/db"} {
-		a := as("evil.example", url)
-		require.Equal(t, http.StatusForbidden, a.status, url)
-		require.Equal(t, "host_refused", a.code())
-		require.Contains(t, a.body, "--allow-host")
-		for _, own := range []string{"ids.example:80", host, "localhost", ""} { // "": the address
-			require.Equal(t, http.StatusOK, as(own, url).status, "%s of %s", url, own)
-		}
-	}
-	for _, url := range []string{l.url + "/api/snowflake/get/x", l.url + "/readyz", "http://" + admin + "/metrics"} {
-		require.Equal(t, http.StatusOK, as("evil.example", url).status, url)
-	}
-}
-
 // The sockets of systemd stand in for those of the settings, the admin one too,
 // which makes an admin surface without a setting. A stop leaves its file: it is
 // systemd's.

@@ -58,11 +58,6 @@ func (l *child) scrape() string {
 	return page.body
 }
 
-func (l *child) metrics() scraped {
-	l.t.Helper()
-	return parseMetrics(l.t, l.scrape())
-}
-
 // awaitMetric waits until a sample is what it should be.
 func (l *child) awaitMetric(good func(float64) bool, name string, labels ...string) {
 	l.t.Helper()
@@ -144,58 +139,4 @@ func TestMetricsOfARealDaemon(t *testing.T) {
 	t.Run("documented", func(t *testing.T) { checkDocumented(t, all) })
 	t.Run("used by the rules", func(t *testing.T) { checkUsed(t, all) })
 	require.Equal(t, cli.ExitOK, l.stop())
-}
-
-// TestMetricsOfGuards: what the guards do shows.
-func TestMetricsOfGuards(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	l := m.ready()
-	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/x").status)
-	m.passes(500 * time.Millisecond) // the first look at the clocks comes after the first ID
-	m.step(-time.Minute)
-	l.awaitMetric(is(1), "leafd_clock_steps_total", "direction", "back")
-	require.Equal(t, "clock_backwards", l.mustGet("/api/snowflake/get/x").code())
-	for _, test := range []struct {
-		name   string
-		labels []string
-	}{
-		{"leafd_worker_state", []string{"state", "clock_backwards"}},
-		{"leafd_generator_refusals_total", []string{"reason", "clock_backwards"}},
-		{"leafd_http_errors_total", []string{"code", "clock_backwards"}},
-		{"leafd_alarms_total", []string{"code", "clock_backwards"}},
-	} {
-		l.awaitMetric(is(1), test.name, test.labels...)
-	}
-	l.awaitMetric(is(0), "leafd_ready")
-	m.step(time.Minute)
-	l.awaitMetric(is(1), "leafd_ready")
-	l.awaitMetric(is(1), "leafd_clock_steps_total", "direction", "ahead")
-}
-
-// TestMetricsWhileStarting: what is not there yet is left out, and the rest is told.
-func TestMetricsWhileStarting(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	m.zk = []string{"--zk", "127.0.0.1:1", "--node", "alone"}
-	l := m.start()
-	l.awaitMetric(is(1), "leafd_worker_state", "state", "starting")
-	l.awaitMetric(is(1), "leafd_zookeeper_session_state", "state", "connecting")
-	all := l.metrics()
-	ready, there := all.value("leafd_ready")
-	require.True(t, there)
-	require.Zero(t, ready)
-	require.NotContains(t, all, "leafd_ceiling_distance_seconds")
-	require.NotContains(t, all, "leafd_worker_info")
-}
-
-// TestMetricsOfSegmentsAlone has nothing of a worker.
-func TestMetricsOfSegmentsAlone(t *testing.T) {
-	t.Parallel()
-	l := newMachine(t).ready("--modes", "segment")
-	for name := range l.metrics() {
-		for _, part := range []string{"leafd_worker_", "leafd_ceiling", "leafd_clock_", "leafd_zookeeper_", "leafd_generator_", "leafd_report"} {
-			require.False(t, strings.HasPrefix(name, part), name)
-		}
-	}
 }

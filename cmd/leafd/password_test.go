@@ -52,7 +52,7 @@ func TestDatabasePasswordIsRotated(t *testing.T) {
 		before := maxIDOf(t, db, "a")
 		require.Eventually(t, func() bool {
 			return l.mustGet("/api/segment/get/a?n=1000").status == http.StatusOK && maxIDOf(t, db, "a") > before
-		}, patience, 10*time.Millisecond)
+		}, eventually, 10*time.Millisecond)
 	}
 
 	m := newMachine(t)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"testing"
 
@@ -11,7 +9,6 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/mariadbtest"
-	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // remade deletes the tag a at one daemon and makes it again at another, without max_id unless
@@ -35,33 +32,6 @@ func (s *shop) takeTurns(daemons ...*child) {
 			l.awaitStatus("/api/segment/get/a?n=800", http.StatusOK) // one ID may be of the range from before the tag was deleted
 			s.take(l, "a", 800)
 		}
-	}
-}
-
-// deleted-mark-stays for daemons on one database without ZooKeeper: none can know what the others have
-// issued since, the one that deleted the tag neither, and says what to give.
-func TestTagMadeAgainWithoutZooKeeper(t *testing.T) {
-	t.Parallel()
-	mariadb := mariadbtest.Shared(t)
-	name := mariadb.NewDatabase(t)
-	javaTable(t, mariadb.DB(t, name))
-	args := []string{
-		"--mysql", mariadb.DSN(name), tune("SegmentWait", "10s"), "--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken),
-	}
-	a, b := newMachine(t).ready(args...), newMachine(t).ready(args...)
-	s := &shop{cluster: &cluster{t: t}, got: map[string]map[int64]bool{}}
-	s.takeTurns(a, b)
-	require.Equal(t, "max_id_unknown", s.remade(a, a, "").code())
-	require.Equal(t, http.StatusCreated, s.create(b, fmt.Sprintf(`,"max_id":%d`, s.last+100_000)).status)
-	s.takeTurns(a, b)
-	require.Equal(t, http.StatusNoContent, b.send("DELETE", "/api/segments/a", clitest.AdminToken, "").status)
-	require.Equal(t, "max_id_unknown", s.create(a, "").code(), "it deleted the tag once, and others have issued since")
-	low := s.create(b, `,"max_id":1`)
-	require.Equal(t, "max_id_low", low.code(), low.body)
-	require.Equal(t, http.StatusCreated, s.create(b, fmt.Sprintf(`,"max_id":%d`, s.last+100_000)).status)
-	s.takeTurns(a, b)
-	for _, l := range []*child{a, b} {
-		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }
 
@@ -106,58 +76,6 @@ func TestTagMadeAgainWithZooKeeper(t *testing.T) {
 	require.Contains(t, refused.body, "ZooKeeper")
 	require.Equal(t, http.StatusCreated, a.send("POST", "/api/segments", clitest.AdminToken, `{"tag":"new","step":10,"max_id":1}`).status)
 	for _, l := range []*child{a, b, c} {
-		require.Equal(t, cli.ExitOK, l.stop())
-	}
-}
-
-// deleted-mark-stays in the standalone default: deleted and made again, a tag is served on.
-func TestTagMadeAgainStandalone(t *testing.T) {
-	t.Parallel()
-	l := newMachine(t).ready("--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken), tune("SegmentWait", "10s"))
-	s := &shop{cluster: &cluster{t: t}, got: map[string]map[int64]bool{}}
-	require.Equal(t, http.StatusCreated, s.create(l, "").status)
-	for range 3 {
-		s.takeTurns(l)
-		last := s.last
-		again := s.remade(l, l, "")
-		require.Equal(t, http.StatusCreated, again.status)
-		var row struct {
-			MaxID int64 `json:"max_id,string"`
-		}
-		require.NoError(t, json.Unmarshal([]byte(again.body), &row))
-		require.Greater(t, row.MaxID, last)
-	}
-	s.takeTurns(l)
-	require.Equal(t, cli.ExitOK, l.stop())
-}
-
-// deleted-mark-stays beside a daemon that runs on, cut off from ZooKeeper: what it fetched unguarded is in
-// the row alone, and the daemon that deletes that keeps it.
-func TestTagMadeAgainBesideADaemonThatIsCutOff(t *testing.T) {
-	t.Parallel()
-	s, server := newShop(t)
-	mariadb := mariadbtest.Shared(t)
-	name := mariadb.NewDatabase(t)
-	javaTable(t, mariadb.DB(t, name))
-	args := []string{
-		"--modes", "segment", "--mysql", mariadb.DSN(name), tune("SegmentWait", "10s"),
-		"--admin-token-file", clitest.WriteFile(t, "token", clitest.AdminToken),
-	}
-	proxy := zookeepertest.NewProxy(t, server.Addr())
-	cut, other := s.behind(proxy).ready(args...), s.machine().ready(args...)
-	s.takeTurns(cut, other)
-	proxy.Down(t)
-	require.Eventually(t, func() bool { return cut.metric("leafd_segment_guarded") == "0" }, eventually, tick)
-	for range 20 {
-		s.take(cut, "a", 500)
-	}
-	require.NotEqual(t, "0", cut.metric("leafd_segment_unguarded_fetches_total"))
-	require.Equal(t, http.StatusCreated, s.remade(other, other, "").status)
-	s.takeTurns(other, cut)
-	proxy.Up(t)
-	require.Eventually(t, func() bool { return cut.metric("leafd_segment_guarded") == "1" }, eventually, tick)
-	s.takeTurns(cut, other)
-	for _, l := range []*child{cut, other} {
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +13,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/mariadbtest"
-	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // A trial on SQLite, then on a staging database, then production, beside a daemon that is there already: nothing is kept over a
@@ -48,40 +44,6 @@ func TestDatabasesOneAfterTheOther(t *testing.T) {
 		require.Equal(t, cli.ExitOK, l.stop())
 	}
 	require.Equal(t, cli.ExitOK, there.stop())
-}
-
-// ZooKeeper far away: each of several daemons has an ID of a cold tag after a few refusals, and all fetches are guarded.
-func TestColdTagFarFromZooKeeper(t *testing.T) {
-	t.Parallel()
-	const daemons, away = 5, 60 * time.Millisecond
-	s, server := newShop(t)
-	proxy := zookeepertest.NewProxy(t, server.Addr())
-	settings := append(sharedTable(t), tune("SegmentWait", "900ms"), "--modes", "segment", "--segment-guard", "require")
-	all := make([]*child, daemons)
-	for i := range all {
-		all[i] = s.behind(proxy).ready(settings...)
-	}
-	proxy.Latency(t, away)
-	a := newAsker(t, daemons)
-	var clients sync.WaitGroup
-	for _, l := range all {
-		clients.Go(func() {
-			for {
-				ok, err := a.ask(t.Context(), l, "a")
-				require.NoError(t, err)
-				if ok {
-					return
-				}
-			}
-		})
-	}
-	clients.Wait()
-	t.Logf("%d daemons, ZooKeeper %v away: %d refused before", daemons, away, a.refused.Load())
-	require.LessOrEqual(t, a.refused.Load(), int64(10*daemons))
-	for _, l := range all {
-		require.Equal(t, "0", l.metric("leafd_segment_unguarded_fetches_total"))
-		require.Equal(t, cli.ExitOK, l.stop())
-	}
 }
 
 // statements is how many the server is sent a second.
@@ -134,71 +96,6 @@ func TestHighMarkIsRefused(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// An idle daemon with many tags that want a range asks a database that is away little, and all have one soon after it is back.
-func TestIdleBesideAnOutage(t *testing.T) {
-	t.Parallel()
-	const tags, most = 2000, 50
-	mariadb := mariadbtest.Start(t)
-	db, _ := onTable(t, mariadb)
-	_, err := db.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) SELECT CONCAT('t', seq), 1, 1000 FROM seq_1_to_%d", tags))
-	require.NoError(t, err)
-	var name string
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT DATABASE()").Scan(&name))
-	_, err = db.ExecContext(t.Context(), "CREATE USER leafd; GRANT SELECT, UPDATE ON leaf_alloc TO leafd")
-	require.NoError(t, err)
-	l := newMachine(t).ready("--mysql", "leafd@tcp("+mariadb.Addr()+")/"+name, tune("SegmentWait", "10s"))
-	ask := func(n int) {
-		a := newAsker(t, 16)
-		var clients sync.WaitGroup
-		for first := range 16 {
-			clients.Go(func() {
-				for i := first; i < tags; i += 16 {
-					_, err := a.ask(t.Context(), l, fmt.Sprintf("t%d?n=%d", i+1, n))
-					require.NoError(t, err)
-				}
-			})
-		}
-		clients.Wait()
-		require.Zero(t, a.refused.Load())
-	}
-	at := func(least int) (n int) {
-		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_alloc WHERE max_id >= ?", least).Scan(&n))
-		return n
-	}
-	ask(1)
-	_, err = db.ExecContext(t.Context(), "SET GLOBAL read_only = 1")
-	require.NoError(t, err)
-	ask(150) // of 1,000: each wants its next range
-	l.awaitLog(`"alarm":"segment_store"`)
-	readOnly := statements(t, mariadb)
-	require.Less(t, readOnly, most)
-
-	mariadb.Kill(t)
-	ln, err := net.Listen("tcp", mariadb.Addr())
-	require.NoError(t, err)
-	var connects atomic.Int64
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			connects.Add(1)
-			_ = conn.Close()
-		}
-	})
-	time.Sleep(3 * time.Second)
-	require.NoError(t, ln.Close())
-	accepting.Wait()
-	require.Less(t, connects.Load()/3, int64(most))
-	mariadb.Restart(t)
-	back := time.Now()
-	require.Eventually(t, func() bool { return at(2001) == tags }, eventually, tick)
-	t.Logf("%d tags: %d statements a second at a read-only database, %d connects at a killed one; all had ranges after %v", tags, readOnly, connects.Load()/3, time.Since(back).Round(time.Millisecond))
-	require.Equal(t, cli.ExitOK, l.stop())
-}
-
 // leafHosts returns servers that have each a table of its own, and the address of all of them for --mysql.
 func leafHosts(t *testing.T, more ...string) (hosts []*mariadbtest.Server, dsn func(hosts ...*mariadbtest.Server) string) {
 	t.Helper()
@@ -215,33 +112,6 @@ func leafHosts(t *testing.T, more ...string) (hosts []*mariadbtest.Server, dsn f
 			all = append(all, h.Addr())
 		}
 		return "leafd@tcp(" + strings.Join(all, ",") + ")/leaf"
-	}
-}
-
-// Two masters that replicate to each other, each the first of another daemon: ZooKeeper keeps their ranges apart.
-func TestTwoMasters(t *testing.T) {
-	t.Parallel()
-	s, _ := newShop(t)
-	hosts, dsn := leafHosts(t, "--log-bin", "--binlog-format=ROW", "--slave-exec-mode=IDEMPOTENT")
-	for i, host := range hosts {
-		_, port, _ := strings.Cut(hosts[1-i].Addr(), ":")
-		_, err := hosts[1-i].DB(t, "").ExecContext(t.Context(), "RESET MASTER")
-		require.NoError(t, err)
-		_, err = host.DB(t, "").ExecContext(t.Context(), "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = "+port+", MASTER_USER = 'root'; START SLAVE")
-		require.NoError(t, err)
-	}
-	settings := []string{"--modes", "segment", tune("SegmentWait", "10s"), "--mysql"}
-	a, b := s.machine().ready(append(settings, dsn(hosts...))...), s.machine().ready(append(settings, dsn(hosts[1], hosts[0]))...)
-	for range 10 {
-		s.take(a, "a", 1500)
-		s.take(b, "a", 1500)
-	}
-	require.Eventually(t, func() bool {
-		return maxIDOf(t, hosts[0].DB(t, "leaf"), "a") > 15_000 && maxIDOf(t, hosts[1].DB(t, "leaf"), "a") > 15_000
-	}, eventually, tick, "they replicate")
-	for _, l := range []*child{a, b} {
-		require.Equal(t, "1", l.metric("leafd_segment_guarded"))
-		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }
 

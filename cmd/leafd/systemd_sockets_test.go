@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -100,25 +99,6 @@ func TestRestartRefusesNobody(t *testing.T) {
 // newFreshLoad is newLoad with a connection for each request.
 func newFreshLoad(l *child, paths ...string) *load {
 	return (&load{fresh: true}).start(l, 4, paths)
-}
-
-// While a start has to wait for longer than a moment, the socket's clients are told so.
-func TestSocketOfALongStart(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	var unit socketUnit
-	addr := freeAddress(t)
-	unit.add(t, "public", "tcp", addr)
-	m.prepare = unit.pass
-	l := m.start(tune("CeilingLead", "20s"))
-	l.addr, l.url = addr, "http://"+addr
-	l.awaitStatus("/readyz", http.StatusOK)
-	l.kill()
-	l = m.start(tune("CeilingLead", "20s")) // waits for the ceiling
-	l.addr, l.url = addr, "http://"+addr
-	require.Equal(t, "starting", l.mustGet("/api/snowflake/get/a").code())
-	l.signal(syscall.SIGTERM)
-	require.Equal(t, cli.ExitOK, l.ExitCode())
 }
 
 // Sockets that leafd would hold and not serve are refused, and named.

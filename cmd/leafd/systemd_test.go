@@ -111,24 +111,6 @@ func TestServeTellsSystemd(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.ExitCode())
 }
 
-// A start that is refused was never ready, and its exit code is what systemd judges.
-func TestRefusedStartIsNeverReady(t *testing.T) {
-	t.Parallel()
-	m, sd := newMachine(t), newManager(t)
-	m.prepare = func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, sd.env(0)...) }
-	l := m.ready()
-	l.mustGet("/api/snowflake/get/a")
-	require.Equal(t, cli.ExitOK, l.stop())
-	skip := len(sd.messages())
-	m.step(-time.Hour)
-	require.Equal(t, cli.ExitClock, m.start().ExitCode())
-	sd.await(skip, "STOPPING=1")
-	for _, msg := range sd.messages()[skip:] {
-		require.NotEqual(t, "READY=1", msg)
-		require.NotEqual(t, "WATCHDOG=1", msg)
-	}
-}
-
 // What systemd does to a daemon that is stuck is not taken for exit code 2, after which
 // leafd.service stays down; its goroutines are in the log.
 func TestAbortIsNoBadSetting(t *testing.T) {

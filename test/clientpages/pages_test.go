@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/redis/go-redis/v9" // with which a page's program is built
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -192,27 +192,6 @@ func TestPrograms(t *testing.T) {
 			require.Equal(t, "signal: killed", cmd.ProcessState.String(), "%s", &said)
 		})
 	}
-}
-
-// With --layout 41+7+5, and no other setting, IDs are exact as numbers of JavaScript.
-func TestLayoutForJavaScript(t *testing.T) {
-	address, err := proctest.FreeAddress()
-	require.NoError(t, err)
-	d := start(t, proctest.Config{Address: address, Command: []string{
-		proctest.Leafd(t), "serve", "--layout", "41+7+5", "--listen", address, "--data-dir", t.TempDir(),
-	}})
-	defer func() { require.NoError(t, d.Stop(proctest.Patience)) }()
-	resp, err := http.Get(d.URL + "/api/snowflake/get/order?n=1000")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, resp.Body.Close()) }()
-	ids := 0
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); ids++ {
-		id, err := strconv.ParseInt(lines.Text(), 10, 64)
-		require.NoError(t, err)
-		require.Less(t, id, int64(1)<<53)
-	}
-	require.Equal(t, 1000, ids)
-	http.DefaultClient.CloseIdleConnections()
 }
 
 func start(t *testing.T, cfg proctest.Config) *proctest.Daemon {
