@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -26,54 +25,53 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // no daemon answers, and has no more than for 2.25 times Ahead.
 func TestAheadLasts(t *testing.T) {
 	for _, test := range []struct {
+		name  string
 		ahead time.Duration
 		of    func(*Client, string) *Source
 		want  time.Duration
 	}{
-		{0, (*Client).Segment, 10 * time.Second},
-		{time.Hour, (*Client).Segment, time.Hour},
-		{0, (*Client).Snowflake, time.Second},
-		{200 * time.Millisecond, (*Client).Snowflake, 200 * time.Millisecond},
+		{"segment", 0, (*Client).Segment, 10 * time.Second},
+		{"segment, an hour", time.Hour, (*Client).Segment, time.Hour},
+		{"snowflake", 0, (*Client).Snowflake, time.Second},
+		{"snowflake, 200 ms", 200 * time.Millisecond, (*Client).Snowflake, 200 * time.Millisecond},
 	} {
-		for _, rate := range []int{20, 100} {
-			t.Run(fmt.Sprintf("%s at %d", test.want, rate), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					every := time.Second / time.Duration(rate)
-					f := &fake{issued: make(map[int64]struct{})}
-					var down atomic.Bool
-					f.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
-						if down.Load() {
-							w.WriteHeader(http.StatusBadGateway)
-						}
-						return down.Load()
-					})
-					c, err := New(Config{Addresses: []string{"http://leafd"}, HTTPClient: &http.Client{Transport: transport{f}}, Ahead: test.ahead, MaxAhead: 8_000_000})
-					require.NoError(t, err)
-					defer c.Close()
-					time.Sleep(time.Hour) // it is no rate that none was used
-					s := test.of(c, "order")
-					take := func() error {
-						ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-						defer cancel()
-						_, err := s.Next(ctx)
-						time.Sleep(every)
-						return err
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const every = time.Second / 50
+				f := &fake{issued: make(map[int64]struct{})}
+				var down atomic.Bool
+				f.do(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+					if down.Load() {
+						w.WriteHeader(http.StatusBadGateway)
 					}
-					require.NoError(t, take())
-					require.GreaterOrEqual(t, s.Stats().Ahead, firstSize-1)
-					for range 100 + test.want/every/2 {
-						require.NoError(t, take())
-					}
-					down.Store(true)
-					gone := time.Now()
-					for take() == nil {
-					}
-					lasted := time.Since(gone)
-					require.GreaterOrEqual(t, lasted, test.want)
-					require.LessOrEqual(t, lasted, test.want*9/4+64*every)
-					t.Logf("IDs for %s", lasted)
+					return down.Load()
 				})
+				c, err := New(Config{Addresses: []string{"http://leafd"}, HTTPClient: &http.Client{Transport: transport{f}}, Ahead: test.ahead, MaxAhead: 8_000_000})
+				require.NoError(t, err)
+				defer c.Close()
+				time.Sleep(time.Hour) // it is no rate that none was used
+				s := test.of(c, "order")
+				take := func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					defer cancel()
+					_, err := s.Next(ctx)
+					time.Sleep(every)
+					return err
+				}
+				require.NoError(t, take())
+				require.GreaterOrEqual(t, s.Stats().Ahead, firstSize-1)
+				for range 100 + test.want/every/2 {
+					require.NoError(t, take())
+				}
+				down.Store(true)
+				gone := time.Now()
+				for take() == nil {
+				}
+				lasted := time.Since(gone)
+				require.GreaterOrEqual(t, lasted, test.want)
+				require.LessOrEqual(t, lasted, test.want*9/4+64*every)
+				t.Logf("IDs for %s", lasted)
 			})
-		}
+		})
 	}
 }

@@ -243,8 +243,6 @@ func TestNothingLent(t *testing.T) {
 		"a datacenter":       set("datacenter", 32),
 		"past the sequence":  set("last", 4096),
 		"backwards":          set("first", 2080),
-		"a negative number":  set("first", -1),
-		"a fraction":         set("first", 2064.5),
 		"a string":           set("until", "1790000000000"),
 		"a later epoch":      func(_ http.ResponseWriter, a answer) bool { a["epoch"] = past(a, 300_000); return true },
 		"in 2527": func(_ http.ResponseWriter, a answer) bool {
@@ -252,11 +250,8 @@ func TestNothingLent(t *testing.T) {
 			return true
 		},
 		"too many":          func(_ http.ResponseWriter, a answer) bool { a["layout"], a["last"] = "36+1+5+21", 1<<21-1; return true },
-		"no epoch":          set("epoch", -1),
 		"a layout of three": set("layout", "41+10+12"), // but a datacenter
-		"a layout of two":   set("layout", "41+22"),
 		"64 bits":           set("layout", "42+5+5+12"),
-		"time of few bits":  set("layout", "35+5+5+12"),
 		"ended": func(_ http.ResponseWriter, a answer) bool {
 			a["from"], a["until"] = past(a, -1000), a["now"]
 			return true
@@ -265,21 +260,16 @@ func TestNothingLent(t *testing.T) {
 			a["from"], a["until"] = past(a, 2000), past(a, 1000)
 			return true
 		},
-		"too long":        func(_ http.ResponseWriter, a answer) bool { a["until"] = past(a, 3_600_001); return true },
-		"begun long ago":  func(_ http.ResponseWriter, a answer) bool { a["from"] = past(a, -3_600_000); return true },
-		"slow":            func(http.ResponseWriter, answer) bool { time.Sleep(slowestLend + 1); return true },
-		"cached":          func(w http.ResponseWriter, _ answer) bool { w.Header().Set("Age", "1"); return true },
-		"not lent here":   says(http.StatusNotFound, `{"code":"mode_disabled","message":"nothing is lent"}`),
-		"an older daemon": says(http.StatusNotFound, `{"code":"not_found","message":"no such path"}`),
-		"no slot":         says(http.StatusServiceUnavailable, `{"code":"overloaded","message":"no slot"}`),
-		"a proxy":         says(http.StatusForbidden, "<html>"),
-		"nothing":         says(http.StatusOK, ""),
-		"a list":          says(http.StatusOK, "[]"),
-		"half":            says(http.StatusOK, `{"slice":"`),
+		"too long":       func(_ http.ResponseWriter, a answer) bool { a["until"] = past(a, 3_600_001); return true },
+		"begun long ago": func(_ http.ResponseWriter, a answer) bool { a["from"] = past(a, -3_600_000); return true },
+		"slow":           func(http.ResponseWriter, answer) bool { time.Sleep(slowestLend + 1); return true },
+		"cached":         func(w http.ResponseWriter, _ answer) bool { w.Header().Set("Age", "1"); return true },
+		"not lent here":  says(http.StatusNotFound, `{"code":"mode_disabled","message":"nothing is lent"}`),
+		"a proxy":        says(http.StatusForbidden, "<html>"),
+		"half":           says(http.StatusOK, `{"slice":"`),
 	}
 	for _, name := range []string{"slice", "worker", "datacenter", "first", "last", "from", "until", "now", "epoch", "layout"} {
 		tests["without "+name] = func(_ http.ResponseWriter, a answer) bool { delete(a, name); return true }
-		tests[name+" null"] = set(name, nil)
 	}
 	for name, instead := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,11 @@ package client
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,4 +48,26 @@ func TestAddressesOfANameComeAndGo(t *testing.T) {
 	now += lookupEvery
 	failure = errors.New("no such host")
 	require.Len(t, names(), 3, "those from before stay")
+}
+
+// TestNameOfTLS: the certificate of an address is checked for the name of the URL.
+func TestNameOfTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(newFake(t))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	port := server.URL[strings.LastIndexByte(server.URL, ':'):]
+	trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
+	next := func(ctx context.Context, name string) error {
+		c := newClient(t, func(c *Config) {
+			c.Addresses, c.HTTPClient = []string{"https://" + name + port}, &http.Client{Transport: &http.Transport{TLSClientConfig: trusted}}
+		})
+		c.resolve = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
+		_, err := c.Snowflake("order").Next(ctx)
+		return err
+	}
+	require.NoError(t, next(within(t), "example.com"), "which the certificate has")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.ErrorContains(t, next(ctx, "leafd.test"), "at 127.0.0.1: ")
 }
