@@ -37,32 +37,10 @@ func TestServeWithoutACluster(t *testing.T) {
 	require.False(t, found, "nothing was made")
 	c.onMachine(newMachine(t), "cluster", "status").Failed(t, cli.ExitFailure, "nothing is at "+c.root, absent)
 
-	away := c.machine()
-	away.zk = []string{"--zk", freeAddress(t)}
-	alone := away.start()
-	alone.awaitLog("ZooKeeper: connecting", "connection refused")
-	require.Contains(t, alone.mustGet("/readyz").body, "leafd is starting: connection refused by ZooKeeper at "+away.zk[1])
-	require.Equal(t, cli.ExitOK, alone.stop())
-
 	c.init()
 	waiting.awaitStatus("/readyz", 200)
 	require.Zero(t, waiting.info().ID)
 	require.Equal(t, cli.ExitOK, waiting.stop())
-
-	// One that finds the root without its worker IDs notes that, and gets none until an
-	// operator says that no daemon that had one is left.
-	o.remove(o.path(0))
-	o.remove(o.forever)
-	hasty = c.machine(append(frequent(), "--startup-timeout", "5s")...).start()
-	hasty.exits(cli.ExitFailure)
-	const open = "gone for good: leafd cluster open"
-	require.Contains(t, hasty.Log(), open)
-	require.Empty(t, o.entries())
-	late := c.machine(frequent()...).start()
-	late.awaitLog("gives out no worker ID before", open)
-	require.Contains(t, c.onMachine(newMachine(t), "cluster", "open", "--yes", "--clock-threshold", "10ms").OK(t), "0 are back")
-	late.awaitStatus("/readyz", 200)
-	require.Equal(t, cli.ExitOK, late.stop())
 
 	// One that is told to stop while it waits does so.
 	stopped := unmade(t).machine(frequent()...).start()

@@ -135,12 +135,12 @@ func TestDoctorOfZooKeeperThatRefuses(t *testing.T) {
 	// No server there at all.
 	alone := newMachine(t)
 	alone.zk = []string{"--zk", freeAddress(t)}
-	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "4s")
+	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "1s")
 	require.Equal(t, cli.ExitFailure, d.code)
 	d.only("zookeeper", "zk-node", "zk-rights", "peers")
-	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "4s", "--mysql", "leafd@tcp("+freeAddress(t)+")/leaf")
+	d = alone.doctor(freeAddress(t), "--node", "n", "--timeout", "1s", "--mysql", "leafd@tcp("+freeAddress(t)+")/leaf")
 	require.Equal(t, "zookeeper", d.First.Check, "a daemon goes on without the database")
-	segments := []string{"--node", "n", "--timeout", "4s", "--modes", "segment", "--mysql", "leafd@tcp(" + freeAddress(t) + ")/leaf"}
+	segments := []string{"--node", "n", "--timeout", "1s", "--modes", "segment", "--mysql", "leafd@tcp(" + freeAddress(t) + ")/leaf"}
 	alone.doctor(freeAddress(t), segments...).result("zookeeper", doctor.Warn, "segments are fetched all the same")
 	alone.doctor(freeAddress(t), append(segments, "--segment-guard", "require")...).result("zookeeper", doctor.Fail, "no segment is fetched without")
 	// One of two: a warning.

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/server/conn"
 	"github.com/leafd/leafd/test/certtest"
 	"github.com/leafd/leafd/test/clitest"
 )
@@ -98,28 +97,6 @@ func TestListenersOfADaemon(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 	require.NoFileExists(t, public)
 	require.NoFileExists(t, admin)
-}
-
-// The sockets of systemd stand in for those of the settings, the admin one too,
-// which makes an admin surface without a setting. A stop leaves its file: it is
-// systemd's.
-func TestInheritedAdminSocket(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	path := filepath.Join(m.dir, "admin.sock")
-	passed, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	require.NoError(t, err)
-	defer func() { _ = passed.Close() }()
-	file, err := passed.File()
-	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
-	m.prepare = (&socketUnit{names: []string{conn.Admin.String()}, files: []*os.File{file}}).pass
-	l := m.ready()
-	require.Equal(t, 404, l.mustGet("/metrics").status)
-	require.Equal(t, 200, l.mustGet("/api/snowflake/get/x").status)
-	leafd(t, "id", "next", "--url", "unix:"+path).Failed(t, cli.ExitFailure, "not_found")
-	require.Equal(t, cli.ExitOK, l.stop())
-	require.FileExists(t, path)
 }
 
 // TLS on both TCP surfaces, with certificates of clients; new

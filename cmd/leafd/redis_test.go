@@ -83,21 +83,32 @@ func TestRedisListeners(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// systemd's socket stands in for --listen-redis, and makes one without it; clients that come
-// while the daemon restarts wait for it.
-func TestInheritedRedisSocket(t *testing.T) {
+// The sockets of systemd stand in for those of the settings, and make an admin surface and a Redis port without a setting. Clients that
+// come while the daemon restarts wait for it, and a stop leaves the file of a unix socket: it is systemd's.
+func TestInheritedSockets(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	var unit socketUnit
+	admin := filepath.Join(m.dir, "admin.sock")
+	passed, err := net.ListenUnix("unix", &net.UnixAddr{Name: admin, Net: "unix"})
+	require.NoError(t, err)
+	defer func() { _ = passed.Close() }()
+	file, err := passed.File()
+	require.NoError(t, err)
+	defer func() { _ = file.Close() }()
 	unit.add(t, conn.Redis.String(), "tcp", "127.0.0.1:0")
 	ln, err := net.FileListener(unit.files[0])
 	require.NoError(t, err)
 	address := ln.Addr().String()
 	require.NoError(t, ln.Close())
+	unit.names, unit.files = append(unit.names, conn.Admin.String()), append(unit.files, file)
 	m.prepare = unit.pass
 	l := m.ready(tune("SegmentWait", "10s"))
 	require.Equal(t, ":1", dialRedis(t, "tcp", address, nil)(incrTag))
+	require.Equal(t, 404, l.mustGet("/metrics").status)
+	leafd(t, "id", "next", "--url", "unix:"+admin).Failed(t, cli.ExitFailure, "not_found")
 	require.Equal(t, cli.ExitOK, l.stop())
+	require.FileExists(t, admin)
 	waiting, answered := dialRedis(t, "tcp", address, nil), make(chan string, 1)
 	go func() { answered <- waiting(incrTag) }()
 	l = m.start(tune("SegmentWait", "10s"))

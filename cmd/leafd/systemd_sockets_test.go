@@ -101,33 +101,55 @@ func newFreshLoad(l *child, paths ...string) *load {
 	return (&load{fresh: true}).start(l, 4, paths)
 }
 
-// Sockets that leafd would hold and not serve are refused, and named.
-func TestSocketsThatCantBeServed(t *testing.T) {
+// Sockets that leafd would hold and not serve are refused, and named. Variables of a service manager that say what can't be end the
+// start with what is wrong; those that are no message to this process are ignored.
+func TestWhatSystemdCantMean(t *testing.T) {
 	t.Parallel()
+	tcp := func(names ...string) func(t *testing.T, u *socketUnit) {
+		return func(t *testing.T, u *socketUnit) {
+			for _, name := range names {
+				u.add(t, name, "tcp", "127.0.0.1:0")
+			}
+		}
+	}
+	const mine = `LISTEN_PID=$$ `
 	for name, c := range map[string]struct {
 		open func(t *testing.T, u *socketUnit)
-		want string
+		set  string // or before the command, for a shell
+		says string // "" starts
 	}{
-		"two of one name": {func(t *testing.T, u *socketUnit) {
-			u.add(t, "public", "tcp", "127.0.0.1:0")
-			u.add(t, "public", "tcp", "127.0.0.1:0")
-		}, `"public" on 127.0.0.1:`},
-		"a name of nothing": {func(t *testing.T, u *socketUnit) {
-			u.add(t, "public", "tcp", "127.0.0.1:0")
-			u.add(t, "metrics", "tcp", "127.0.0.1:0")
-		}, `"metrics" on 127.0.0.1:`},
-		"datagrams":     {func(t *testing.T, u *socketUnit) { u.add(t, "public", "udp", "127.0.0.1:0") }, `"public" is no listening stream socket`},
-		"a unix socket": {func(t *testing.T, u *socketUnit) { u.add(t, "public", "unix", t.TempDir()+"/s") }, "want a TCP one"},
+		"two of one name":              {tcp("public", "public"), "", `"public" on 127.0.0.1:`},
+		"a name of nothing":            {tcp("public", "metrics"), "", `"metrics" on 127.0.0.1:`},
+		"datagrams":                    {func(t *testing.T, u *socketUnit) { u.add(t, "public", "udp", "127.0.0.1:0") }, "", `"public" is no listening stream socket`},
+		"a unix socket":                {func(t *testing.T, u *socketUnit) { u.add(t, "public", "unix", t.TempDir()+"/s") }, "", "want a TCP one"},
+		"another process":              {nil, `LISTEN_PID=1 LISTEN_FDS=1 `, ""},
+		"no number":                    {nil, mine + `LISTEN_FDS=x `, ""},
+		"closed descriptors":           {nil, mine + `LISTEN_FDS=1 LISTEN_FDNAMES=public `, "no listening stream socket"},
+		"as many as there are numbers": {nil, mine + `LISTEN_FDS=9223372036854775807 `, "LISTEN_FDS is 9223372036854775807"},
+		"a watchdog of no time":        {nil, `WATCHDOG_USEC=soon `, "watchdog"},
+		"nobody to notify":             {nil, `NOTIFY_SOCKET=/nowhere/at/all `, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			var unit socketUnit
-			c.open(t, &unit)
-			m.prepare = unit.pass
+			m.prepare = func(cmd *exec.Cmd) {
+				cmd.Args = append([]string{"/bin/sh", "-c", c.set + `exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+				cmd.Path = "/bin/sh"
+			}
+			if c.open != nil {
+				c.open(t, &unit)
+				m.prepare = unit.pass
+			}
 			l := m.start()
-			require.Equal(t, cli.ExitUsage, l.ExitCode())
-			require.Contains(t, l.Log(), c.want)
+			if c.says != "" {
+				require.NotEqual(t, cli.ExitOK, l.ExitCode())
+				require.Contains(t, l.Log(), c.says)
+				require.NotContains(t, l.Log(), "goroutine ")
+				return
+			}
+			l.awaitStatus("/readyz", http.StatusOK)
+			require.Equal(t, cli.ExitOK, l.stop())
 		})
 	}
 }

@@ -76,85 +76,30 @@ func TestWorkerSelfByTheLocalRecord(t *testing.T) {
 	dir := r.recorded(nil)
 	before := snapshot(t, dir)
 	out := r.runWith(nil, "worker", "self", "--data-dir", dir).OK(t)
-	require.Equal(t, dir, field(t, out, "data_dir"))
-	require.Equal(t, "c1", field(t, out, "record.cluster"))
-	require.Equal(t, "me", field(t, out, "record.node"))
-	require.Equal(t, "7", field(t, out, "record.worker_id"))
-	require.Equal(t, "41+10+12", field(t, out, "record.layout"))
+	for name, is := range map[string]string{
+		"data_dir": dir, "record.cluster": "c1", "record.node": "me", "record.worker_id": "7", "record.layout": "41+10+12", "record.peers": "10.0.0.1:8080 10.0.0.2:8080",
+	} {
+		require.Equal(t, is, field(t, out, name))
+	}
 	require.Contains(t, field(t, out, "record.ceiling"), " (in ")
-	require.Contains(t, field(t, out, "record.registered"), " ago)")
-	require.Equal(t, "10.0.0.1:8080 10.0.0.2:8080", field(t, out, "record.peers"))
 	require.NotContains(t, out, "registry.")
-
 	got := clitest.FromJSON[cli.SelfJSON](t, r.runWith(nil, "worker", "self", "--data-dir", dir, "-o", "json").OK(t))
-	require.Equal(t, dir, got.DataDir)
 	require.EqualValues(t, 7, got.Record.WorkerID)
 	require.Nil(t, got.Registry)
-	require.Empty(t, got.Verdict)
 	require.Equal(t, before, snapshot(t, dir), "the directory is left as it is")
-
-	standalone := r.recorded(func(r *worker.Record) {
-		*r = worker.Record{Node: r.Node, WorkerID: r.WorkerID, Layout: r.Layout, Epoch: r.Epoch, Timestamp: r.Timestamp, Ceiling: r.Ceiling, Owner: r.Owner}
-	})
-	out = r.runWith(nil, "worker", "self", "--data-dir", standalone).OK(t)
-	require.NotContains(t, out, "record.cluster")
-	require.NotContains(t, out, "peers")
-}
-
-// TestWorkerSelfWhileTheDaemonRuns: the daemon holds the directory, writes the record
-// every 3 s, and is not disturbed.
-func TestWorkerSelfWhileTheDaemonRuns(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	r := &registryTest{machine: m}
-	l := m.ready("--worker-id", "9", "--node", "busy", tune("ReportInterval", "100ms"), tune("CeilingLead", "3s"))
-	for range 200 {
-		got := clitest.FromJSON[cli.SelfJSON](t, r.runWith(nil, "worker", "self", "--data-dir", m.dataDir(), "-o", "json").OK(t))
-		require.EqualValues(t, 9, got.Record.WorkerID)
-		require.Equal(t, "busy", got.Record.Node)
-	}
-	require.Equal(t, 200, l.mustGet("/readyz").status)
-	require.Equal(t, cli.ExitOK, l.stop())
-	out := r.runWith(nil, "worker", "self", "--data-dir", m.dataDir()).OK(t)
-	require.Equal(t, "9", field(t, out, "record.worker_id"))
 }
 
 func TestWorkerSelfWithoutARecord(t *testing.T) {
 	t.Parallel()
 	r := &registryTest{machine: newMachine(t)}
 	self := func(dir string) clitest.Outcome { return r.runWith(nil, "worker", "self", "--data-dir", dir) }
-
 	missing := filepath.Join(t.TempDir(), "data")
 	self(missing).Failed(t, cli.ExitFailure, "no daemon has recorded anything there", missing, "check --data-dir")
 	require.NoDirExists(t, missing)
-	empty := t.TempDir()
-	self(empty).Failed(t, cli.ExitFailure, "no daemon has recorded anything there", empty)
-	files, err := os.ReadDir(empty)
-	require.NoError(t, err)
-	require.Empty(t, files)
-
 	dir := r.recorded(nil)
 	record := filepath.Join(dir, "worker.json")
-	intact, err := os.ReadFile(record)
-	require.NoError(t, err)
-	for name, damage := range map[string]func() error{
-		"cut":         func() error { return os.WriteFile(record, intact[:100], 0o600) },
-		"empty":       func() error { return os.WriteFile(record, nil, 0o600) },
-		"large":       func() error { return os.WriteFile(record, make([]byte, 1<<20), 0o600) },
-		"gone":        func() error { return os.Remove(record) },
-		"a directory": func() error { return os.Mkdir(record, 0o700) },
-	} {
-		require.NoError(t, os.RemoveAll(record))
-		if name != "a directory" {
-			require.NoError(t, os.WriteFile(record, intact, 0o600))
-		}
-		require.NoError(t, damage())
-		out := self(dir)
-		require.Contains(t, out.Stderr, record, name)
-		out.Failed(t, cli.ExitFailure, record)
-	}
-	file := clitest.WriteFile(t, "data", "")
-	self(file).Failed(t, cli.ExitFailure, file)
+	require.NoError(t, os.Truncate(record, 100))
+	self(dir).Failed(t, cli.ExitFailure, record)
 }
 
 func TestWorkerSelfAndTheRegistry(t *testing.T) {
