@@ -93,100 +93,57 @@ func TestDashboard(t *testing.T) {
 	end()
 	showsALostDaemon(t, p, m, l, args)
 	require.NoError(t, noteworthy(p.Complaints()))
-	showsAGuardThatTrips(p, m) // last: a start after it would be refused until the clock has caught up
 	require.Empty(t, p.Strangers(l.addr))
 	require.Empty(t, p.Complaints())
 }
 
 func showsTheCluster(t *testing.T, p *webtest.Page, daemons []*child) {
 	t.Helper()
-	l := daemons[0]
+	self := daemons[0].info()
 	p.AwaitText("#verdict", "ready")
 	p.AwaitText("#workers-note", "3 of 3 live")
 	p.Await(`/^3 live daemons: 3 (ready|degraded)\. .* Asked /.test(document.querySelector("#cluster-note").innerText)`)
-	for _, d := range daemons {
-		p.Await(fmt.Sprintf(`[...document.querySelectorAll("#cluster tbody tr")].some((r) => r.cells[0].innerText === %q && r.cells[1].innerText === %q && r.querySelector("a").href === %q)`, fmt.Sprint(d.info().ID), d.info().Node, "http://"+d.addr+"/"))
-	}
 	p.AwaitText("#guards", "agree")
-	self := l.info()
 	require.Equal(t, self.Node, p.Text("#node"))
-	require.Contains(t, p.Text("#build"), fmt.Sprintf("worker %d", self.ID))
 	for _, d := range daemons {
 		row := fmt.Sprintf(`[...document.querySelectorAll("#workers tbody tr")].find((r) => r.cells[1].innerText === %q)`, d.info().Node)
 		p.Await(row + `?.cells[0].innerText === "` + fmt.Sprint(d.info().ID) + `"`)
-		if d == l {
-			p.Await(row + `.cells[2].innerText === "this daemon: live"`)
-			require.Equal(t, "http://"+l.addr+"/", webtest.Eval[string](p, row+`.cells[7].querySelector("a").href`))
-			continue
+		if d.info().Node != self.Node {
+			p.Await("/ms$/.test(" + row + `.cells[4].innerText)`) // its clock's offset
 		}
-		p.Await(row + `.cells[2].innerText === "live"`)
-		p.Await("/ms$/.test(" + row + `.cells[4].innerText)`) // its clock's offset
 	}
-	p.Await(`document.querySelector("#clocks svg")?.getAttribute("aria-label").startsWith("Offsets of 2 of 2 peers against a threshold of 5.0 s")`)
-	require.Equal(t, 2, webtest.Eval[int](p, `document.querySelectorAll("#clocks .inside").length`))
 	guards := p.Text("#guards")
 	for _, part := range []string{"IDs can be issued", "Fence", "the identity is ours", "Ceiling", "of 3.0 s", "Last report", "every 500 ms", "ZooKeeper", "connected", "up to 5.0 s allowed"} {
 		require.Contains(t, guards, part)
 	}
-	require.NotContains(t, guards, "fails")
-
 	p.AwaitText("#tags tbody", hostileTag)
 	require.Zero(t, webtest.Eval[int](p, `document.querySelectorAll("#tags script, #tags img").length`))
-	require.Equal(t, "ä\ufffdb\ufffd", webtest.Eval[string](p, `make("td", "", "ä\u202eb\u0007").textContent`))
 }
 
 func showsWhatIsIssued(t *testing.T, p *webtest.Page, l *child) {
 	t.Helper()
-	p.AwaitText("#t-snowflake-sub", "0 since the start")
 	require.Equal(t, http.StatusOK, l.mustGet("/api/snowflake/get/order?n=1234").status)
 	l.awaitStatus("/api/segment/get/leaf-segment-test?n=777", http.StatusOK)
-	require.Equal(t, http.StatusNotFound, l.mustGet("/api/segment/get/nothing").status)
 	p.AwaitText("#t-snowflake-sub", "1,234 since the start")
 	p.AwaitText("#t-segment-sub", "777 since the start")
 	row := `[...document.querySelectorAll("#tags tbody tr")].find((r) => r.cells[0].innerText === "leaf-segment-test")`
 	p.Await(row + `?.cells[6].innerText === "777"`)
-	p.Await(row + `.cells[2].innerText.includes("left")`)
-	p.Await(row + `.querySelector(".buffer i").getBoundingClientRect().width > 0`)
-	p.AwaitText("#errors tbody", "unknown_key")
-	p.Await(row + `.cells[1].innerText === "served"`)
 	p.Await(row + fmt.Sprintf(`.cells[7].innerText.startsWith(%q)`, l.info().Node+", "))
-	p.Await(`+document.querySelector("#rate [data-series=snowflake]")?.dataset.points > 0 && document.querySelector("#rate [data-series=segment]")`)
-	p.Await(`document.querySelector("#rate svg").getAttribute("aria-label").startsWith("IDs per second over the last")`)
-}
-
-// showsAGuardThatTrips sets the clock beyond the peers' threshold, and back.
-func showsAGuardThatTrips(p *webtest.Page, m *machine) {
-	m.step(6 * time.Second)
-	p.AwaitText("#verdict", "not ready: peers_disagree")
-	p.AwaitText("#guards", "disagree")
-	p.AwaitText("#t-offset", "−6.0 s")
-	p.AwaitText("#workers tbody", "this daemon: peers disagree")
-	p.Await(`document.querySelectorAll("#clocks .inside").length === 2`) // the two that are right
-	p.Await(`!document.querySelector("#workers tbody").innerText.includes("clock off")`)
-	m.step(-6 * time.Second)
-	p.Await(`document.querySelector("#verdict").innerText === "ready"`)
-	p.Await(`document.querySelectorAll("#clocks .outside").length === 0`)
 }
 
 func showsALostDaemon(t *testing.T, p *webtest.Page, m *machine, l *child, args []string) {
 	t.Helper()
-	require.False(t, webtest.Eval[bool](p, `document.body.classList.contains("stale")`))
 	l.signal(syscall.SIGTERM)
 	p.AwaitText("#verdict", "not ready: draining")
 	p.AwaitText("#banner", "Not ready: leafd is stopping")
 	takePictures(p, "draining")
 	require.Equal(t, cli.ExitOK, l.ExitCode())
 	p.AwaitText("#lost", "leafd does not answer (no connection). Trying again.")
-	p.Await(`/The figures below are \d+ s old/.test(document.querySelector("#lost").innerText)`)
 	p.AwaitText("#verdict", "no answer")
-	require.True(t, webtest.Eval[bool](p, `document.body.classList.contains("stale")`))
-	require.True(t, strings.HasPrefix(webtest.Eval[string](p, `document.title`), "(no answer)"))
 	require.Contains(t, p.Text("#workers tbody"), m.addr, "what was known stays, marked as old")
-	again := m.ready(args...)
+	m.ready(args...)
 	p.AwaitText("#verdict", "ready")
 	p.Await(`document.querySelector("#lost").hidden && !document.body.classList.contains("stale")`)
-	p.AwaitText("#t-snowflake-sub", "0 since the start")
-	require.Equal(t, again.info().Node, p.Text("#node"))
 }
 
 // noteworthy leaves out what Chromium says of a daemon that is gone.

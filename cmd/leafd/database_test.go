@@ -101,36 +101,32 @@ func TestStartWarnsOfTheDatabase(t *testing.T) {
 	require.Equal(t, 2, l.Logged("the database: "), "each once")
 }
 
-// A table that was swapped for an empty one by mistake: each tag serves what it holds, and it is told. With the table back all goes on.
-func TestTableIsSwapped(t *testing.T) {
+// Two hosts, of which the first turns read-only under load, and the second lacks its commits: tags in use are refused to
+// no client, and no ID comes twice.
+func TestPrimaryTurnsReadOnly(t *testing.T) {
 	t.Parallel()
-	db, settings := onTable(t, mariadbtest.Start(t))
-	exec := func(statement string) {
-		t.Helper()
-		_, err := db.ExecContext(t.Context(), statement)
+	s, _ := newShop(t)
+	host := func() *mariadbtest.Server {
+		mariadb := mariadbtest.Start(t)
+		_, err := mariadb.DB(t, "").ExecContext(t.Context(), "CREATE DATABASE leaf; CREATE USER leafd; GRANT SELECT, UPDATE ON leaf.* TO leafd")
 		require.NoError(t, err)
+		javaTable(t, mariadb.DB(t, "leaf"))
+		return mariadb
 	}
-	l := newMachine(t).ready(settings...)
-	for _, tag := range []string{"a", "b"} {
-		require.Equal(t, "1", l.awaitStatus("/api/segment/get/"+tag, http.StatusOK).body)
-	}
-	exec("RENAME TABLE leaf_alloc TO saved")
-	l.awaitLog(`"alarm":"segment_store"`)
-	require.NotContains(t, l.mustGet("/readyz").body, "leaf_alloc.sql", "no advice to make a table")
-	exec("CREATE TABLE leaf_alloc LIKE saved")
-	l.awaitLog(`"alarm":"row_missing"`)
-	s := &shop{cluster: &cluster{t: t}, got: map[string]map[int64]bool{}}
-	for range 9 {
-		s.take(l, "a", 111)
-	}
-	require.EqualValues(t, 1000, s.last, "what is in memory is served to its end")
-	l.awaitStatus("/api/segment/get/a", http.StatusNotFound)
-	require.Contains(t, l.mustGet("/readyz").body, "row_missing")
-	s.take(l, "b", 500)
-	exec("RENAME TABLE leaf_alloc TO empty, saved TO leaf_alloc")
-	l.awaitStatus("/api/segment/get/a", http.StatusOK)
-	require.Eventually(t, func() bool { return strings.Contains(l.mustGet("/readyz").body, `"status":"ready"`) }, eventually, tick)
-	s.take(l, "b", 5000)
-	require.False(t, l.hasLogged("tag removed"))
+	first, other := host(), host()
+	l := s.machine().ready("--modes", "segment", "--mysql", "leafd@tcp("+first.Addr()+","+other.Addr()+")/leaf", tune("SegmentWait", "10s"))
+	s.take(l, "a", 500)
+	ld := newLoad(l, "/api/segment/get/a?n=3", "/api/segment/get/b")
+	ld.answered(t, 100)
+	_, err := first.DB(t, "").ExecContext(t.Context(), "SET GLOBAL read_only = 1")
+	require.NoError(t, err)
+	l.awaitLog(`"message":"ranges come from another server of the database"`)
+	ld.answered(t, 100)
+	s.take(l, "a", 5000)
+	require.Positive(t, maxIDOf(t, other.DB(t, "leaf"), "a")-1)
+	ld.stop()
+	require.Empty(t, ld.refused)
+	require.Empty(t, ld.broken)
+	require.Equal(t, "1", l.metric("leafd_segment_guarded"))
 	require.Equal(t, cli.ExitOK, l.stop())
 }
