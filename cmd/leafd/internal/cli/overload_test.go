@@ -14,13 +14,6 @@ import (
 	"github.com/leafd/leafd/test/clitest"
 )
 
-func TestRateLimitSetting(t *testing.T) {
-	t.Parallel()
-	require.Zero(t, captured(t, invocation{}).Limits.RateLimit)
-	require.Equal(t, 5, captured(t, invocation{args: []string{"--rate-limit=5"}}).Live().RateLimit)
-	leafd(t, "serve", "--rate-limit=10000001").Failed(t, ExitUsage, "0 to 10000000")
-}
-
 // Rates of single keys stand in the file alone, and a reload takes them.
 func TestRateLimitsSetting(t *testing.T) {
 	t.Parallel()

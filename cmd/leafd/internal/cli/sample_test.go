@@ -39,17 +39,6 @@ func TestSampleHasEverySettingAtItsDefault(t *testing.T) {
 	require.Equal(t, flags+1, strings.Count(printed, " file\n"), printed)
 }
 
-func TestSampleExplainsEverySetting(t *testing.T) {
-	t.Parallel()
-	previous := ""
-	for line := range strings.Lines(leafd(t, "config", "--sample").OK(t)) {
-		if name, _, found := strings.Cut(line, ":"); found && !strings.HasPrefix(line, "#") {
-			require.True(t, strings.HasPrefix(previous, "# "), "%s has no comment", name)
-		}
-		previous = line
-	}
-}
-
 func TestConfigJSON(t *testing.T) {
 	t.Parallel()
 	type entry struct {

@@ -104,21 +104,13 @@ func TestAdminToken(t *testing.T) {
 
 func TestBadAdminToken(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ name, content, says string }{
-		{"empty", "", "has 0 bytes: want 16 or more"},
-		{"only white space", strings.Repeat(" ", 40), "has 0 bytes"},
-		{"short", "  hunter2hunter2h  ", "has 15 bytes"},
-		{"two lines", "hunter2hunter2hunter2\nhunter2", "on one line"},
-		{"not ASCII", "hunter2hunter2hunter2é", "printable ASCII"},
-		{"too long", strings.Repeat("hunter2", 1000), "at most 4096"},
+	for content, says := range map[string]string{ // FuzzToken has more
+		"": "has 0 bytes: want 16 or more", "  hunter2hunter2h  ": "has 15 bytes", "hunter2hunter2hunter2\nhunter2": "on one line", strings.Repeat("hunter2", 1000): "at most 4096",
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			path := clitest.WriteFile(t, "token", tc.content)
-			out := leafd(t, "serve", "--admin-token-file", path)
-			out.Failed(t, ExitUsage, "--admin-token-file is ", path, tc.says)
-			require.NotContains(t, out.Stderr, password)
-		})
+		path := clitest.WriteFile(t, "token", content)
+		out := leafd(t, "serve", "--admin-token-file", path)
+		out.Failed(t, ExitUsage, "--admin-token-file is ", path, says)
+		require.NotContains(t, out.Stderr, password)
 	}
 	missing := filepath.Join(t.TempDir(), "none")
 	leafd(t, "config", "--admin-token-file", missing).Failed(t, ExitUsage, missing, "no such file")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -12,10 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/daemon"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
-	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/clocktest"
 )
 
@@ -73,32 +70,4 @@ func TestSignalSentTwiceIsOne(t *testing.T) {
 	}}.run(t)
 	require.Equal(t, ExitOK, out.Code, out.Stderr)
 	require.Equal(t, 1, strings.Count(out.Stderr, "\n"))
-}
-
-func TestDaemonEndsByItself(t *testing.T) {
-	out := invocation{args: []string{"serve"}, daemon: func(context.Context, settings.Config, daemon.Deps) error { return io.ErrUnexpectedEOF }}.run(t)
-	out.Failed(t, ExitFailure, "unexpected EOF")
-}
-
-func TestCallersContextStopsTheDaemon(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	a := newApp(Process{Args: []string{"serve"}, Stdout: io.Discard, Stderr: io.Discard, Clock: clocktest.New(clitest.Now)})
-	a.daemon = func(ctx context.Context, _ settings.Config, _ daemon.Deps) error {
-		cancel()
-		<-ctx.Done()
-		return nil
-	}
-	require.Equal(t, ExitOK, a.run(ctx))
-}
-
-func TestDaemonGetsTheClock(t *testing.T) {
-	fake := clocktest.New(clitest.Now)
-	var got clock.Clock
-	a := newApp(Process{Args: []string{"serve"}, Stdout: io.Discard, Stderr: io.Discard, Clock: fake})
-	a.daemon = func(_ context.Context, _ settings.Config, deps daemon.Deps) error {
-		got = deps.Clock
-		return nil
-	}
-	require.Equal(t, ExitOK, a.run(t.Context()))
-	require.Same(t, fake, got)
 }

@@ -32,13 +32,9 @@ func TestWorkerUsage(t *testing.T) {
 		says string
 	}{
 		{"unknown command", []string{"worker", "lst"}, "did you mean list?"},
-		{"unknown clock command", []string{"clock", "chek"}, "did you mean check?"},
 		{"list one", []string{"worker", "list", "7"}, `"7"`},
 		{"show none", []string{"worker", "show"}, "[flags]\", and got "},
-		{"release two", []string{"worker", "release", "7", "8"}, "[flags]\", and got "},
 		{"self one", []string{"worker", "self", "7"}, `"7"`},
-		{"output", []string{"worker", "list", "-o", "yaml"}, "--output"},
-		{"no number", []string{"worker", "list", "--timeout=x"}, "invalid argument"},
 		{"bad setting", []string{"worker", "list", "--zk-root=leaf"}, "--zk-root"},
 		{"bad peers", []string{"clock", "check", "--peers=nobody"}, "--peers: "},
 		{"nobody to ask", []string{"clock", "check"}, "--peers host:port"},
