@@ -32,13 +32,13 @@ type attack struct {
 	clients int
 	depth   int                // requests that are sent without reading an answer
 	reads   bool               // answers are read at all
-	path    func(i int) string // of the i-th request of a client; without a slash first, a command of the Redis protocol
+	path    func(i int) string // of the i-th request of a client
 }
 
 func always(path string) func(int) string { return func(int) string { return path } }
 
 // launch begins the attack. The returned function ends it, and tells how many bytes were read.
-func (a attack) launch(t *testing.T, addr, redis string) (end func() int64) {
+func (a attack) launch(t *testing.T, addr string) (end func() int64) {
 	t.Helper()
 	var read atomic.Int64
 	var clients sync.WaitGroup
@@ -55,12 +55,7 @@ func (a attack) launch(t *testing.T, addr, redis string) (end func() int64) {
 	for client := range a.clients {
 		var requests strings.Builder
 		for i := range a.depth {
-			if path := a.path(client*a.depth + i); path[0] == '/' {
-				fmt.Fprintf(&requests, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, addr)
-			} else {
-				addr = redis
-				requests.WriteString(path + "\r\n")
-			}
+			fmt.Fprintf(&requests, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", a.path(client*a.depth+i), addr)
 		}
 		conn, err := narrow.DialContext(t.Context(), "tcp", addr)
 		require.NoError(t, err)
@@ -203,18 +198,10 @@ func TestClientsHoldNoMoreThanTheirShare(t *testing.T) {
 		attacks []attack
 	}{
 		{"SQLite", sqlite, []attack{
-			{"pages of the table", 300, 16, true, always("/db?tag=9")},
 			{"pages of tags, unread", 200, 20, false, cursor},
 			{"all lists", 100, 20, true, mixed},
 			{"scrapes, unread", 100, 16, false, always("/metrics")},
 			{"batches, unread", 1000, 4, false, always("/api/segment/get/hot?n=10000")},
-			{"snowflake batches, unread", 300, 4, false, always("/api/snowflake/get/x?n=10000")},
-		}},
-		{"the Redis protocol", sqlite, []attack{
-			{"batches of Redis, unread", 500, 4, false, always("LEAF.SEGMENT hot 10000")},
-			{"commands of Redis, unread", 500, 500, false, always("INFO")},
-			{"commands of Redis that are none", 100, 500, true, always("x")},
-			{"strings of Redis that never end", 500, 1, true, always("*2\r\n$4\r\nINCR\r\n$16000\r\n" + strings.Repeat("x", 15_000))},
 		}},
 		{"MariaDB", func(t *testing.T, _ *machine) []string {
 			mariadb := mariadbtest.Shared(t)
@@ -230,15 +217,14 @@ func TestClientsHoldNoMoreThanTheirShare(t *testing.T) {
 	} {
 		t.Run(store.name, func(t *testing.T) {
 			m := newMachine(t)
-			redis := freeAddress(t)
-			l := m.ready(append(store.args(t, m), "--listen-redis", redis, tune("SegmentWait", "20s"))...) // the machine may be busy with other tests
+			l := m.ready(append(store.args(t, m), tune("SegmentWait", "20s"))...) // the machine may be busy with other tests
 			defer func() { require.Equal(t, cli.ExitOK, l.stop()) }()
 			var fresh atomic.Int64
 			alone, before := l.innocent(t, 300*time.Millisecond, &fresh), l.held(t)
 			earlier := 0 // clients that are gone, and may have left requests that still wait for their turn
 			for _, a := range store.attacks {
 				require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", l.Pid()), []byte("5"), 0o600)) // VmHWM
-				end := a.launch(t, l.addr, redis)
+				end := a.launch(t, l.addr)
 				time.Sleep(100 * time.Millisecond)
 				beside, now := l.innocent(t, 300*time.Millisecond, &fresh), l.held(t)
 				read := end()

@@ -12,7 +12,6 @@ import (
 	"github.com/leafd/leafd/segment"
 	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/test/clitest"
-	"github.com/leafd/leafd/test/mariadbtest"
 )
 
 func TestSegmentCommandsOnSQLite(t *testing.T) {
@@ -30,7 +29,7 @@ func TestSegmentCommandsOnSQLite(t *testing.T) {
 	store, err := sqlstore.OpenSQLite(filepath.Join(dir, settings.SegmentsFile))
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
-	useSegmentCommands(t, "", seg)
+	useSegmentCommands(t, seg)
 
 	// deleted-mark-stays: what a daemon has marked counts.
 	marks, err := sqlstore.OpenHighWater(filepath.Join(dir, settings.MarksFile))
@@ -46,39 +45,8 @@ func TestSegmentCommandsOnSQLite(t *testing.T) {
 	require.Contains(t, seg("create", "order").OK(t), "its first ID is 7000")
 }
 
-func TestSegmentCommandsOnMariaDB(t *testing.T) {
-	t.Parallel()
-	server := mariadbtest.Shared(t)
-	database := server.NewDatabase(t)
-	script, err := os.ReadFile("../../../../deploy/leaf_alloc.sql")
-	require.NoError(t, err)
-	// In a database of this test's own, not the one that the script makes.
-	tables := strings.NewReplacer("CREATE DATABASE IF NOT EXISTS leaf;", "", "USE leaf;", "").Replace(string(script))
-	_, err = server.DB(t, database).ExecContext(t.Context(), tables)
-	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "data")
-	env := map[string]string{
-		// The machine of the tests may be busy: not the daemon's own time-outs.
-		"LEAFD_MYSQL":    server.DSN(database) + "?timeout=30s&readTimeout=30s&writeTimeout=30s&innodb_lock_wait_timeout=30",
-		"LEAFD_DATA_DIR": dir,
-	}
-	seg := func(args ...string) clitest.Outcome {
-		return invocation{args: append([]string{"segment"}, args...), env: env}.run(t)
-	}
-	useSegmentCommands(t, " Nothing here knows of IDs that it gave before.", func(args ...string) clitest.Outcome {
-		if args[0] == "delete" {
-			args = append(args, "--unguarded")
-		}
-		return seg(args...)
-	})
-	seg("delete", "leaf-segment-test", "--yes").Failed(t, ExitUsage, "without --zk nothing keeps where its IDs ended", "--unguarded")
-	require.Contains(t, seg("delete", "leaf-segment-test", "--yes", "--unguarded").OK(t), "nothing keeps its max_id: create the tag again only above that")
-	require.NoDirExists(t, dir, "with a database nothing is local")
-}
-
-// useSegmentCommands goes through the commands as an operator would use them. A tag that is created
-// without --max-id is told to be unknown.
-func useSegmentCommands(t *testing.T, unknown string, seg func(args ...string) clitest.Outcome) {
+// useSegmentCommands goes through the commands as an operator would use them.
+func useSegmentCommands(t *testing.T, seg func(args ...string) clitest.Outcome) {
 	t.Helper()
 	list := func() map[string]SegmentJSON {
 		rows := map[string]SegmentJSON{}
@@ -95,7 +63,7 @@ func useSegmentCommands(t *testing.T, unknown string, seg func(args ...string) c
 	require.Contains(t, out, "serves it at the first request: curl http://127.0.0.1:8080/api/segment/get/order\n")
 	require.Equal(t, SegmentJSON{Tag: "order", MaxID: "1000", Step: 500, Description: "order\tnum\u202ebers"}, list()["order"])
 
-	require.Contains(t, seg("create", "new").OK(t), "its first ID is 1, its step 2000."+unknown+" A running daemon")
+	require.Contains(t, seg("create", "new").OK(t), "its first ID is 1, its step 2000. A running daemon")
 	created := clitest.FromJSON[SegmentJSON](t, seg("create", "user", "-o", "json").OK(t))
 	require.Equal(t, SegmentJSON{Tag: "user", MaxID: "1", Step: 2000}, created)
 	require.Equal(t, created, list()["user"])

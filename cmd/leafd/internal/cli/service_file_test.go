@@ -39,7 +39,9 @@ func TestEveryCommandReadsTheServicesFile(t *testing.T) {
 	with := func(file string, args ...string) clitest.Outcome { return invocation{args: args, file: file}.run(t) }
 	require.Contains(t, with(shared, "segment", "list").OK(t), "of-the-service")
 	require.Contains(t, with(shared, "segment", "update", "of-the-service", "--step", "20").OK(t), "20")
-	require.Contains(t, with(shared, "segment", "delete", "of-the-service", "--yes", "--unguarded").OK(t), "of-the-service")
+	with(shared, "segment", "delete", "of-the-service", "--yes").Failed(t, ExitUsage, "without --zk nothing keeps where its IDs ended", "--unguarded")
+	require.Contains(t, with(shared, "segment", "create", "new").OK(t), " Nothing here knows of IDs that it gave before.")
+	require.Contains(t, with(shared, "segment", "delete", "of-the-service", "--yes", "--unguarded").OK(t), "nothing keeps its max_id: create the tag again only above that")
 	require.Contains(t, with(shared, "id", "decode", "5").OK(t), "DATACENTER")
 	require.Equal(t, dir, captured(t, invocation{file: shared}).DataDir)
 	for _, args := range [][]string{{"worker", "list"}, {"cluster", "status"}, {"cluster", "open"}, {"clock", "check"}, {"cluster", "init"}} {

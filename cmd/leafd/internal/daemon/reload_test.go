@@ -118,30 +118,7 @@ func TestLogLevelChanges(t *testing.T) {
 	require.Contains(t, b.String(), `"message":"seen"`)
 }
 
-func TestLogger(t *testing.T) {
-	for _, tc := range []struct {
-		level string
-		lines int
-	}{{"info", 2}, {"debug", 3}, {"warn", 1}, {"error", 0}} {
-		t.Run(tc.level, func(t *testing.T) {
-			var b clitest.LockedBuffer
-			log, take := NewLogger(&b, false)
-			take(settings.Config{LogLevel: tc.level})
-			log.Debug().Msg("one")
-			log.Info().Msg("two")
-			log.Warn().Str("node", "n").Msg("three")
-			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-			if tc.lines == 0 {
-				require.Empty(t, b.String())
-				return
-			}
-			require.Len(t, lines, tc.lines)
-			for _, line := range lines {
-				require.True(t, json.Valid([]byte(line)), line)
-			}
-			require.Contains(t, lines[len(lines)-1], "three")
-		})
-	}
+func TestLinesOfTheLog(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	for _, terminal := range []bool{false, true} {
 		var b clitest.LockedBuffer
