@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -116,26 +115,4 @@ func TestNextOfSliceAllocatesNothing(t *testing.T) {
 		}
 	}))
 	require.Zero(t, s.Stats().Requests)
-}
-
-func BenchmarkNextOfSlice(b *testing.B) {
-	for _, parallel := range []bool{false, true} {
-		s := quiet(b)
-		ctx := context.Background()
-		if parallel {
-			b.Run("parallel", func(b *testing.B) {
-				b.RunParallel(func(pb *testing.PB) {
-					for pb.Next() {
-						_, _ = s.Next(ctx)
-					}
-				})
-			})
-			continue
-		}
-		b.Run("one", func(b *testing.B) {
-			for range b.N {
-				_, _ = s.Next(ctx)
-			}
-		})
-	}
 }

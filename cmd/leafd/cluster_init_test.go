@@ -72,18 +72,8 @@ func TestClusterInitAndStatus(t *testing.T) {
 	} {
 		c.onMachine(m, append([]string{"cluster", "init"}, tc.args...)...).Failed(t, cli.ExitFailure, tc.says...)
 	}
-	for _, tc := range []struct {
-		lease string
-		code  int
-		says  []string
-	}{
-		{"5h59m", cli.ExitUsage, []string{"longest-lease is 5h59m: want 6h to 8760h"}},
-		{"8761h", cli.ExitUsage, []string{"longest-lease is 8761h: want 6h to 8760h"}},
-		{"week", cli.ExitUsage, []string{"longest-lease"}},
-		{"720h", cli.ExitFailure, []string{"its longest lease is 168h, not 720h", "set once"}},
-	} {
-		c.onMachine(m, "cluster", "init", "--longest-lease", tc.lease).Failed(t, tc.code, tc.says...)
-	}
+	c.onMachine(m, "cluster", "init", "--longest-lease", "5h59m").Failed(t, cli.ExitUsage, "longest-lease is 5h59m: want 6h to 8760h")
+	c.onMachine(m, "cluster", "init", "--longest-lease", "720h").Failed(t, cli.ExitFailure, "its longest lease is 168h, not 720h", "set once")
 	c.onMachine(m, "cluster", "init", "--longest-lease", "168h").OK(t)
 	require.Equal(t, before, o.everything())
 	long := unmade(t)
@@ -103,9 +93,6 @@ func TestClusterInitAndStatus(t *testing.T) {
 	started.exits(cli.ExitFailure)
 	started.awaitLog("want one like /leaf", "never released", "take another --zk-root")
 	require.Empty(t, old.entries())
-	leafd(t, "cluster", "init").Failed(t, cli.ExitUsage, "no ZooKeeper")
-	leafd(t, "cluster", "status", "--zk", "127.0.0.1:1", "-o", "yaml").Failed(t, cli.ExitUsage, "--output")
-
 	l := c.machine().ready()
 	text := c.onMachine(m, "cluster", "status").OK(t)
 	for name, value := range map[string]string{

@@ -127,7 +127,6 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 		says    string
 	}{
 		{"agrees", own(nil), nil, inspect.Agrees, "agrees"},
-		{"agrees, by another name", own(func(z *znode) { z.Node = "you" }), nil, inspect.Agrees, "agrees"},
 		{"agrees with the life acknowledged last", own(nil), func(r *worker.Record) { r.Owner, r.Current = "new", worker.Life{Owner: "new", Number: 13} }, inspect.Agrees, "agrees"},
 		{"a life that nobody knows", own(func(z *znode) { z.Owner, z.Life = "another", 13 }), nil, inspect.Copied, "there is a copy of the directory, or this one is a copy"},
 		{"older", own(func(z *znode) { z.Owner, z.Life, z.Limit = "another", 11, z.Timestamp }), nil, inspect.Lost, "the daemon puts worker ID 7 back while its limit lies ahead"},
@@ -141,11 +140,6 @@ func TestWorkerSelfAndTheRegistry(t *testing.T) {
 			z.Floor, z.Limit = r.now().Add(2*time.Hour), r.now().Add(3*time.Hour)
 			r.entry(7, "you", z)
 		}, nil, inspect.Taken, `node "you" has it, instance instance of 10.0.0.8:8080`},
-		{"another claims it", func(r *registryTest) {
-			z := r.reported("10.0.0.8:8080", 0)
-			z.State, z.Limit = "claiming", z.Floor
-			r.entry(7, "you", z)
-		}, nil, inspect.Lost, "the daemon puts worker ID 7 back"},
 		{"ended", own(nil), ended, inspect.Ended, "its limit has passed, or passes soon"},
 		{"released by an operator", own(func(z *znode) { z.State = "released" }), nil, inspect.Released, "released by an operator"},
 		{"released", own(func(z *znode) { z.State = "released" }), func(r *worker.Record) { r.State = worker.RecordReleased }, inspect.Released, "given back at the last stop"},

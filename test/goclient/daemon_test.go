@@ -172,28 +172,3 @@ func TestKilledDaemons(t *testing.T) {
 	close(load.stop)
 	load.callers.Wait()
 }
-
-// BenchmarkNext is one process against one real daemon: IDs/s is its rate.
-func BenchmarkNext(b *testing.B) {
-	c, err := client.New(client.Config{Addresses: []string{startLeafd(b).URL}})
-	require.NoError(b, err)
-	defer c.Close()
-	s := c.Snowflake("order")
-	var before, after syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
-	b.SetParallelism(4)
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := s.Next(b.Context()); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-	b.StopTimer()
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "IDs/s")
-	cpu := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
-	b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/ID")
-}

@@ -68,12 +68,6 @@ func TestCheckThatHangs(t *testing.T) {
 	require.Len(t, results, 6)
 }
 
-func TestFailKeepsItsError(t *testing.T) {
-	sentinel := errors.New("x")
-	results := run(t.Context(), []check{{name: "a", limit: time.Minute, run: func(_ context.Context, r *report) { r.Fail("a", sentinel, "") }}})
-	require.ErrorIs(t, results[0].Err, sentinel)
-}
-
 // The first of one cause stands, and what has another one, or none that is known.
 func TestOneCauseIsOneFail(t *testing.T) {
 	t.Parallel()

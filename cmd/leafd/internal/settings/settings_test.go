@@ -49,17 +49,6 @@ func TestDeriveAdvertise(t *testing.T) {
 	require.ErrorContains(t, err, "the host has no address")
 }
 
-func TestSocketPaths(t *testing.T) {
-	t.Parallel()
-	require.NoError(t, CheckSocketPath("/run/leafd/leafd.sock"))
-	require.NoError(t, CheckSocketPath(strings.Repeat("x", 107)))
-	for path, says := range map[string]string{
-		"": "want a path", "@leafd": "abstract", "a\x00": "abstract", strings.Repeat("x", 108): "has 108 bytes",
-	} {
-		require.ErrorContains(t, CheckSocketPath(path), says)
-	}
-}
-
 // Without an address that peers can use there is nothing to be known by.
 func TestIdentityOnAMachineThatHasLoopbackAlone(t *testing.T) {
 	t.Parallel()
