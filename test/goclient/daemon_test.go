@@ -138,6 +138,7 @@ func (c *collector) more(n int) {
 // TestKilledDaemons: of two daemons under load, each is killed and started again in its
 // turn, and frozen once. No caller sees an error, and no ID comes twice.
 func TestKilledDaemons(t *testing.T) {
+	t.Parallel()
 	binary := proctest.Leafd(t)
 	server := mariadbtest.Start(t)
 	script, err := os.ReadFile("../../deploy/leaf_alloc.sql")

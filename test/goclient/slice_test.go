@@ -132,6 +132,7 @@ func (b *borrower) count(word string) (said, ids int) {
 // TestSlicesGoOn: while all daemons are killed, processes that have slices make IDs until these end; one that is frozen
 // meanwhile makes none afterwards. When the daemons are back they have ranges, then slices, and no ID comes twice.
 func TestSlicesGoOn(t *testing.T) {
+	t.Parallel()
 	zk := zookeepertest.Start(t).Addr()
 	const lend = "5s"
 	out, err := exec.CommandContext(t.Context(), proctest.Leafd(t), "cluster", "init", "--new", "--yes", "--zk", zk, "--longest-lend", lend).CombinedOutput()
