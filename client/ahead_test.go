@@ -31,7 +31,7 @@ func TestAheadLasts(t *testing.T) {
 		want  time.Duration
 	}{
 		{"segment", 0, (*Client).Segment, 10 * time.Second},
-		{"segment, an hour", time.Hour, (*Client).Segment, time.Hour},
+		{"segment, ten minutes", 10 * time.Minute, (*Client).Segment, 10 * time.Minute},
 		{"snowflake", 0, (*Client).Snowflake, time.Second},
 		{"snowflake, 200 ms", 200 * time.Millisecond, (*Client).Snowflake, 200 * time.Millisecond},
 	} {
