@@ -134,13 +134,13 @@ test-clients: build ## client/python and client/node on daemons that are killed 
 	cd client/node && LEAFD=$(abspath $(BINARY)) node --test
 
 .PHONY: test-migration
-test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a JDK); LEAF_JAR=leaf.jar of a real one, which TestRequests needs, MIGRATION_SEED, MIGRATION_ROUNDS
+test-migration: deps ## leafd beside Java Leafs, and docs/MIGRATION.md (Maven, a JDK); LEAF_JAR=leaf.jar of a real one, which TestRequests needs
 	@for tool in mvn javac; do command -v $$tool >/dev/null || { echo "make test-migration needs $$tool: on Debian, apt-get install maven default-jdk-headless" >&2; exit 1; }; done
 	@mvn -B -q -f test/migration/java/pom.xml package || { echo "make test-migration builds test/migration/java with what Maven downloads from Maven Central: see above why it could not" >&2; exit 1; }
 	mkdir -p bin/migration/tmp # on a disk: leafd doctor is asked, too
 	rm -rf bin/migration/leaf
 	$(if $(LEAF_JAR),jar=$(abspath $(LEAF_JAR)) && mkdir bin/migration/leaf && cd bin/migration/leaf && jar xf "$$jar" && test -d BOOT-INF/lib)
-	LEAFDTEST_MIGRATION=$(CURDIR)/bin/migration LEAFDTEST_LEAF=$(if $(LEAF_JAR),$(CURDIR)/bin/migration/leaf) LEAFDTEST_SEED=$(MIGRATION_SEED) LEAFDTEST_ROUNDS=$(MIGRATION_ROUNDS) \
+	LEAFDTEST_MIGRATION=$(CURDIR)/bin/migration LEAFDTEST_LEAF=$(if $(LEAF_JAR),$(CURDIR)/bin/migration/leaf) \
 	  TMPDIR=$(CURDIR)/bin/migration/tmp go test -tags migration -count=1 -v -timeout=$(TEST_TIMEOUT) $(if $(LEAF_JAR),,-skip '^TestRequests$$') ./test/migration
 
 .PHONY: race race-client

@@ -260,40 +260,6 @@ func again(t *testing.T, binary string, first []string) {
 	}
 }
 
-// A release that could not be made again is not made.
-func TestReleaseIsOfACommit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs git")
-	}
-	dir := t.TempDir()
-	for _, name := range []string{"release.sh", "version.sh"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(dir, "scripts"), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "scripts", name), []byte(readFile(t, top+"/scripts/"+name)), 0o700))
-	}
-	git := func(args ...string) {
-		run(t, "git", append([]string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false"}, args...)...)
-	}
-	refused := func(version, says string) {
-		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts/release.sh"), version).CombinedOutput()
-		require.Error(t, err)
-		require.Contains(t, string(out), says)
-		require.NoDirExists(t, filepath.Join(dir, "dist"))
-	}
-	for _, version := range []string{"", "dev", "2b2234a", "1.2", "v1.2.3.4", "v01.2.3", "v1.2.3-4-g2b2234a", "v1.2.3-dirty-", "v1.2.3\n", "../v1.2.3"} {
-		refused(version, "want one as v1.2.3")
-	}
-	refused("v1.2.3", "this is no clone")
-	git("init", "-q")
-	git("add", ".")
-	git("commit", "-qm", "first")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "new.go"), nil, 0o600))
-	refused("v1.2.3", "the work tree has changes, which no commit would tell of:\n?? new.go\n")
-	git("tag", "v1.2.3")
-	git("add", ".")
-	git("commit", "-qm", "second")
-	refused("1.2.3", "the tag v1.2.3 is of another commit")
-}
-
 func debArch() string {
 	if name, differs := map[string]string{"arm": "armhf", "386": "i386", "ppc64le": "ppc64el"}[runtime.GOARCH]; differs {
 		return name
@@ -346,42 +312,6 @@ func notices(t *testing.T, r *root) {
 	}
 	require.Contains(t, text, "Mozilla Public License Version 2.0")
 	require.Contains(t, text, "Redistributions in binary form must reproduce the above copyright")
-}
-
-// What has no licence is not passed on.
-func TestNoticesNeedALicence(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
-	script, err := filepath.Abs(top + "/scripts/notices.sh")
-	require.NoError(t, err)
-	t.Chdir(t.TempDir())
-	for name, content := range map[string]string{
-		"go.mod":          "module example.org/main\n\ngo 1.26\n\nrequire (\n\texample.org/bare v1.0.0\n\texample.org/free v1.0.0\n)\n\nreplace (\n\texample.org/bare => ./bare\n\texample.org/free => ./free\n)\n",
-		"main.go":         "package main\n\nimport (\n\t_ \"example.org/bare/in\"\n\t_ \"example.org/free\"\n)\n\nfunc main() {}\n",
-		"bare/go.mod":     "module example.org/bare\n\ngo 1.26\n",
-		"bare/in/in.go":   "package in\n",
-		"bare/licence.go": "package bare\n",
-		"free/go.mod":     "module example.org/free\n\ngo 1.26\n",
-		"free/free.go":    "package free\n",
-		"free/COPYING":    "Do as you like.\n",
-	} {
-		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
-		require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
-	}
-	run(t, "go", "build", "-o", "program", ".")
-	out, err := exec.CommandContext(t.Context(), script, "program").CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), "no licence is found for example.org/bare v1.0.0\n")
-	require.NotContains(t, string(out), "no licence is found for example.org/free")
-
-	require.NoError(t, os.WriteFile("bare/in/LICENSE", []byte("Do as you are told.\n"), 0o600))
-	require.Contains(t, run(t, script, "program"), "example.org/bare v1.0.0\nhttps://proxy.golang.org/example.org/bare/@v/v1.0.0.zip\n-- LICENSE\n\nDo as you are told.\n")
-
-	require.NoError(t, os.WriteFile("main.go", []byte("package main\n\nimport _ \"example.org/free\"\n\nfunc main() {}\n"), 0o600))
-	out, err = exec.CommandContext(t.Context(), script, "program").CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), "has other modules than the sources here")
 }
 
 // The settings are the sample's, but for the data directory, and leafd takes them.

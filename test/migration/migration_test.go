@@ -57,9 +57,8 @@ type site struct {
 	sets map[loadtest.Mode]*unique.Set // all IDs of each kind
 	rate float64                       // of each load's requests, a second
 
-	mu      sync.Mutex
-	loads   []*load        // mu protects
-	retired map[int64]bool // mu protects; worker IDs of Java Leafs that the operator released
+	mu    sync.Mutex
+	loads []*load // mu protects
 }
 
 // sharedSite is a site with a table, for which rows is executed.
@@ -81,7 +80,7 @@ func (s *site) forever() string { return "/snowflake/" + s.name + "/forever" }
 
 // settings are what docs/MIGRATION.md has exported, as flags.
 func (s *site) settings() []string {
-	return []string{"--zk", s.servers, "--zk-root", "/leafd-" + s.name, "--zk-forever-path", s.forever(), "--zk-session-timeout", leafdSession.String()}
+	return []string{"--zk", s.servers, "--zk-root", "/leafd-" + s.name, "--zk-forever-path", s.forever()}
 }
 
 // run runs a command of leafd, and returns what it printed.
