@@ -214,7 +214,7 @@ chaos-mutants: chaos-build ## the same with one guard taken out each: all have t
 	bin/chaos mutants $(ARGS)
 chaos-build: deps-long
 	go build -tags chaos -pgo=off -o bin/leafd-chaos ./cmd/leafd
-	go build -o bin/chaos ./test/chaos/cmd/chaos
+	go build -o bin/chaos ./test/chaos
 
 .PHONY: pgo
 pgo: ## make the profile again that build compiles with, after a change of the request path

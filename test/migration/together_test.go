@@ -24,9 +24,8 @@ func newSite(t *testing.T, server *zookeepertest.Server) *site {
 	t.Helper()
 	s := &site{
 		t: t, leafd: proctest.Leafd(t), servers: server.Addr(), name: "com.example.leaf", conn: server.Conn(t),
-		journals: map[loadtest.Mode]*unique.Journal{}, rate: 200,
+		sets: map[loadtest.Mode]*unique.Set{loadtest.Snowflake: {}}, rate: 200,
 	}
-	s.journal(loadtest.Snowflake)
 	return s
 }
 

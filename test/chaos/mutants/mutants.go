@@ -14,39 +14,17 @@ import (
 type Mutant struct {
 	Name  string
 	Guard string // what is taken out, and where it stands
-	Seed  uint64 // of a run that finds it
-	Mix   string // what that run does; empty: Test finds it
-	Test  string // package and name; empty: the random walk, test/walktest
+	Test  string // what finds it: the package and the test's name; empty: a run of chaos, of Seed and Mix
+	Seed  uint64
+	Mix   string
 	Edits []Edit
 }
 
 // Edit replaces Old, which File has exactly once, by New.
 type Edit struct{ File, Old, New string }
 
-// All returns the mutants. Some guards have none:
-//
-// The watch over an entry that still changes (worker.Watch), by which a start on
-// a copy yields to a daemon that lives, saves that daemon its worker ID, and protects no ID:
-// without it the daemon fails at its next report, root-checked, before the copy has waited for
-// the ceiling, start-above-ceiling.
-//
-// An entry that an unknown life wrote (one-directory) is met only by copies with the home of
-// the original and records with the life of its lock, such as block-level clones: of all
-// others "home" and "restored record" come first.
-//
-// "end of a piece", "root's floor" and "floor of a take-over" take out guards that are doubled: one
-// of each alone is not noticed (docs/evidence/PROOF.md).
-//
-// That settling ends where the root was written (written-as-decided) needs a new daemon that claims before
-// those that know better report, which no seed meets for sure. TestExploreWithoutARule has it.
-//
-// The marks on disk (marks-before-use) matter after a restart, for what was used without ZooKeeper,
-// until another daemon's next fetch has put the high mark above that: clients that ask all
-// the time leave no moment to lose commits in. Tests of segment have it.
-//
-// The high mark alone keeps ranges apart in the runs of chaos, so that what else a fetch does in order matters only where
-// ZooKeeper is away, or a database fails to commit: lock-then-high, conditional-update, committed-alone, moved-forward, guard-away.
-// The models of spec have runs without each, and segment and sqlstore tests.
+// All returns the mutants. "end of a piece", "root's floor" and "floor of a take-over" take out guards that are
+// doubled: one of each alone is not noticed.
 func All() []Mutant {
 	return []Mutant{
 		{
@@ -59,17 +37,17 @@ func All() []Mutant {
 		},
 		{
 			Name: "slot checksum", Guard: "whole-slots: a slot counts only as a whole, under its checksum (cache/codec.go)",
-			Seed: 1, Mix: "kill -9, clock back, restart",
+			Test:  "./cache TestTornSave|TestDamagedSlots",
 			Edits: []Edit{{"cache/codec.go", " || !bytes.Equal(part, frame(s.Sequence, s.Record)) {", " {"}},
 		},
 		{
 			Name: "newer slot", Guard: "whole-slots: of two slots the one with the greater sequence number counts (cache/codec.go)",
-			Seed: 1, Mix: "kill -9, clock back, restart",
+			Test:  "./cache TestTornSave|TestDamagedSlots",
 			Edits: []Edit{{"cache/codec.go", "if intact++; s.Sequence >= newest.Sequence {", "if intact++; intact == 1 || s.Sequence < newest.Sequence {"}},
 		},
 		{
 			Name: "damaged slot", Guard: "restored-record: with one slot alone a start begins a ceiling lead later (worker/start.go)",
-			Seed: 1, Mix: "kill -9, clock back, restart",
+			Test:  "./worker TestRecordThatMayNotBeTheNewest",
 			Edits: []Edit{{"worker/start.go", "	if r.MaybeStale { // restored-record", "	if r.MaybeStale && r.Ceiling < 0 {"}},
 		},
 		{
@@ -87,22 +65,22 @@ func All() []Mutant {
 		},
 		{
 			Name: "sequence", Guard: "time-only-grows: a batch ends with its millisecond's sequence (snowflake/generator.go)",
-			Seed: 1, Mix: "clean stop",
+			Test:  "./snowflake TestUniqueWhileTheClockSteps",
 			Edits: []Edit{{"snowflake/generator.go", "n := min(want, end+1-first)", "n := want"}},
 		},
 		{
 			Name: "home", Guard: "one-directory: a record that another directory wrote is set aside (worker/start.go)",
-			Seed: 1, Mix: "cut off from ZooKeeper and peers, started elsewhere",
+			Test:  "./worker TestUnusableRecordIsSetAside",
 			Edits: []Edit{{"worker/start.go", "copied := r.Instance != \"\" &&", "copied := r.Instance == \"none\" &&"}},
 		},
 		{
 			Name: "restored record", Guard: "restored-record: a record that was put back from a backup is set aside (worker/start.go)",
-			Seed: 1, Mix: "older record put back, clock back",
+			Test:  "./worker TestUnusableRecordIsSetAside",
 			Edits: []Edit{{"worker/start.go", "	case r.Restored: // restored-record", "	case r.Restored && r.WorkerID < 0:"}},
 		},
 		{
 			Name: "limit", Guard: "below-the-limit: the ceiling never reaches beyond the limit (worker/ceiling.go)",
-			Seed: 1, Mix: "cut off from ZooKeeper beyond its limit, replaced",
+			Test: "./worker TestIssuingEndsAtTheLimit",
 			Edits: []Edit{
 				{"worker/ceiling.go", "ceiling = min(ceiling, me.Limit)", "ceiling = max(ceiling, 0)"},
 				{"worker/ceiling.go", "ceiling = min(ceiling, w.record.Limit)", "ceiling = max(ceiling, 0)"},
@@ -110,12 +88,12 @@ func All() []Mutant {
 		},
 		{
 			Name: "end of a piece", Guard: "ending-piece: a piece near its end, or beyond it, is neither prolonged nor resumed nor put back (worker/record.go)",
-			Seed: 1, Mix: "cut off beyond its limit, replaced, ZooKeeper set back",
+			Test:  "./worker TestPieceThatReaches",
 			Edits: []Edit{{"worker/record.go", "now.Add(margin) < r.AckedLimit\n", "now.Add(margin) < r.AckedLimit.Add(time.Hour)\n"}},
 		},
 		{
 			Name: "floor of a take-over", Guard: "floor-at-the-limit: a daemon that takes a worker ID over gets a floor at or above what may have been issued (worker/record.go)",
-			Seed: 1, Mix: "given back at a stop, taken by a clock that is set back",
+			Test: "./worker TestTakenOverWorkerIDBringsItsFloor",
 			Edits: []Edit{
 				{"worker/record.go", "floor = max(floor, e.Floor, e.Limit, e.Ceiling)", "floor = max(floor, e.Floor)"},
 				{"worker/record.go", "	return from <= now, from\n}", "	return from > 0, from\n}"},
@@ -124,7 +102,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "file first", Guard: "ceiling-before-use: a ceiling counts once the file has it (worker/ceiling.go)",
-			Seed: 1, Mix: "record can't be written, kill -9, clock back",
+			Test: "./worker TestCeilingIsPublishedOnlyOnceRecorded",
 			Edits: []Edit{
 				{"worker/ceiling.go", "		if err := w.cfg.Cache.Save(r); err != nil {\n			return err\n		}\n", "		saved := w.cfg.Cache.Save(r)\n"},
 				{"worker/ceiling.go", "		return nil\n	}))\n}\n\n// ErrLeaseOver", "		return saved\n	}))\n}\n\n// ErrLeaseOver"},
@@ -132,12 +110,12 @@ func All() []Mutant {
 		},
 		{
 			Name: "fence", Guard: "fence-is-final: a daemon that lost its worker ID issues no more (worker/ceiling.go)",
-			Seed: 4, Mix: "worker released by force while it runs",
+			Test:  "./worker TestFoundAfterAStartWithoutTheRegistry",
 			Edits: []Edit{{"worker/ceiling.go", "		return w.fence(err)\n", "		return nil\n"}},
 		},
 		{
 			Name: "displaced", Guard: "confirmed-record: a life after one that was displaced asks ZooKeeper which worker ID it has (worker/start.go)",
-			Seed: 4, Mix: "worker released by force while it runs",
+			Test:  "./worker TestStartWithoutTheRegistryOrTheRecord",
 			Edits: []Edit{{"worker/start.go", "	case w.cfg.Displaced != nil: // confirmed-record", "	case w.cfg.Displaced != nil && r.WorkerID < 0:"}},
 		},
 		{
@@ -147,12 +125,12 @@ func All() []Mutant {
 		},
 		{
 			Name: "settle", Guard: "settles-first: a new worker ID settles first (worker/start.go)",
-			Seed: 1, Mix: "ZooKeeper set back, a new daemon joins",
+			Test:  "./worker TestClaimThatIsDisturbedWhileItSettles",
 			Edits: []Edit{{"worker/start.go", "root.LongestSession()+max(", "min(0, root.LongestSession())*max("}},
 		},
 		{
 			Name: "root's floor", Guard: "root-floor: no worker ID is given out, and no piece begins, below the root's floor (zkreg/claim.go)",
-			Seed: 1, Mix: "ZooKeeper emptied, a new daemon joins",
+			Test: "./zkreg TestRootsFloor",
 			Edits: []Edit{
 				{"zkreg/claim.go", "if min(c.zkNow, now) < s.Root.Floor {", "if min(c.zkNow, now) < 0 {"},
 				{"worker/record.go", "floor := root.Floor\n", "floor := min(0, root.Floor)\n"},
@@ -160,31 +138,37 @@ func All() []Mutant {
 		},
 		{
 			Name: "floor raised", Guard: "loss-raises-floor: a loss raises the root's floor beyond every piece that can be lost, by the longest lease (zkreg/root.go)",
+			Test:  "./zkreg TestLossReckonsWithTheGreatestThreshold",
 			Edits: []Edit{{"zkreg/root.go", "now.Add(d.LongestLease()+margin)", "now.Add(margin)"}},
 		},
 		{
 			Name: "loss noted", Guard: "loss-noted-first: a daemon that finds a loss notes it in the root (worker/decide.go)",
+			Test:  "./worker TestDecideIsTheProofs",
 			Edits: []Edit{{"worker/decide.go", "&& s.Root.Losses <= r.Losses &&", "&& s.Root.Losses < 0 &&"}},
 		},
 		{
 			Name: "succession", Guard: "loss-before-copy: succession is the order of floors, and not of limits (worker/decide.go)",
-			Seed: 1, Mix: "given back at a stop, taken, ZooKeeper restored and recovered, started again",
+			Test:  "./worker TestDecideIsTheProofs",
 			Edits: []Edit{{"worker/decide.go", "return cmp.Or(cmp.Compare(e.Floor, r.Floor), cmp.Compare(e.Limit, r.Limit)) < 0", "return cmp.Compare(e.Limit, r.Limit) < 0"}},
 		},
 		{
 			Name: "released resumes", Guard: "released-never-resumes: a record that is released, in the file at least, never resumes (worker/decide.go)",
+			Test:  "./worker TestDecideIsTheProofs",
 			Edits: []Edit{{"worker/decide.go", "	rowReleased:     {Forget, Release,", "	rowReleased:     {Forget, Resume,"}},
 		},
 		{
 			Name: "life number", Guard: "loss-before-copy: an entry of a life before is lost data, and not a copy's, also where the limit is the same (worker/decide.go)",
+			Test:  "./worker TestDecideIsTheProofs",
 			Edits: []Edit{{"worker/decide.go", ", cmp.Compare(e.Life, r.Acked.Number)) < 0", ") < 0"}},
 		},
 		{
 			Name: "put-back settles", Guard: "settles-first: a start that puts its entry back, or meets a loss, settles before it issues (worker/holder.go)",
+			Test:  "./worker TestClockJumpsWhileAStartSettles",
 			Edits: []Edit{{"worker/holder.go", "if !settled && (do == PutBack ||", "if !settled && s.Root == nil && (do == PutBack ||"}},
 		},
 		{
 			Name: "judged clock", Guard: "judged-clock: limits and ceilings come from the clock that the guards judged (worker/start.go)",
+			Test: "./worker TestLimitIsByTheClockThatWasJudged",
 			Edits: []Edit{
 				{"worker/start.go", "	if step.By > w.cfg.MaxForwardStep {", "	if step.By > w.cfg.MaxForwardStep && w.cfg.Registry == nil {"},
 				{"worker/start.go", "return min(now.Wall(), w.anchor.Wall().Add(now.Mono-w.anchor.Mono+step.Suspended)), nil", "return now.Wall(), nil"},
@@ -202,7 +186,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "raised", Guard: "raised-after-a-loss: what was used without ZooKeeper is raised there once it is back (segment/guarded.go)",
-			Seed: 1, Mix: "all cut off from ZooKeeper, back, and MariaDB loses its last commits",
+			Test:  "./segment TestRaiseAfterALoss",
 			Edits: []Edit{{"segment/guarded.go", "if h.High < m.High {", "if h.High < min(0, m.High) {"}},
 		},
 		{
@@ -217,6 +201,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "lend at the start", Guard: "slots-apart: a life lends a longest lend after its start (worker/lend.go)",
+			Test:  "./worker TestLendingIsIssuing",
 			Edits: []Edit{{"worker/lend.go", "return w.floor.Add(longest)", "return w.floor"}},
 		},
 		{
