@@ -88,20 +88,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if args[0] == "mutants" {
 		return runMutants(ctx, o, fs.Args(), stdout)
 	}
-	_, err = torment(ctx, o, stdout)
-	if errors.Is(err, errBroken) {
-		fmt.Fprintf(stdout, "again: make chaos CHAOS_SEED=%d CHAOS_DURATION=%s CHAOS_MIX='%s'\n", o.seed, o.duration, o.mix) //nolint:errcheck // there is nowhere left to report it
+	dir, err := os.MkdirTemp("", "chaos-")
+	if err != nil {
+		return err
 	}
-	return err
+	if _, err := torment(ctx, o, dir, stdout); err != nil {
+		return fmt.Errorf("%w\nlogs are in %s; again: make chaos CHAOS_SEED=%d CHAOS_DURATION=%s CHAOS_MIX='%s'", err, dir, o.seed, o.duration, o.mix)
+	}
+	return os.RemoveAll(dir)
 }
 
 // torment runs a cluster and injects faults, until one breaks a rule or the time is over. It returns when that was, since the first fault.
-func torment(ctx context.Context, o options, stdout io.Writer) (after time.Duration, err error) {
+func torment(ctx context.Context, o options, dir string, stdout io.Writer) (after time.Duration, err error) {
 	plan, err := newPlanner(o.seed, o.mix)
-	if err != nil {
-		return 0, err
-	}
-	dir, err := os.MkdirTemp("", "chaos-")
 	if err != nil {
 		return 0, err
 	}
@@ -115,9 +114,8 @@ func torment(ctx context.Context, o options, stdout io.Writer) (after time.Durat
 		err = c.round(plan.next())
 	}
 	after = time.Since(began)
-	if err = c.close(err); err != nil {
-		return after, fmt.Errorf("%w\nseed %d, after %s; logs are in %s", err, o.seed, after.Round(time.Second), dir)
+	if err = c.close(err); err == nil {
+		c.say("%d rounds, %d IDs: no rule is broken; seed %d", rounds, c.checker.IDs(), o.seed)
 	}
-	c.say("%d rounds, %d IDs: no rule is broken; seed %d", rounds, c.checker.IDs(), o.seed)
-	return after, os.RemoveAll(dir)
+	return after, err
 }

@@ -62,7 +62,7 @@ func runMutant(ctx context.Context, o options, m mutants.Mutant) (after time.Dur
 		return 0, "", fmt.Errorf("go build: %w: %s", err, out)
 	}
 	var lines strings.Builder
-	after, err = torment(ctx, o, &lines)
+	after, err = torment(ctx, o, dir, &lines)
 	switch {
 	case errors.Is(err, errBroken):
 		first, _, _ := strings.Cut(err.Error(), "\n")

@@ -1,62 +1,50 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
+	"testing"
 	"time"
 
+	"github.com/leafd/leafd/test/clustertest"
 	"github.com/leafd/leafd/test/proctest"
 )
 
-// portTries bounds how often a daemon is started because its port was taken.
-const portTries = 5
-
 // cluster is what runs.
 type cluster struct {
-	o        options
-	out      *lines
-	dir      string
-	servers  *servers
-	parts    []*part // the servers, then the daemons
-	events   chan event
-	watchers sync.WaitGroup
-	tries    int  // of daemons that lost their port to another program
-	told     bool // that all of it is up
+	*clustertest.Cluster
+	o     options
+	out   *lines
+	dir   string
+	parts []*part // the servers, then the daemons
+	told  bool    // that all of it is up
 }
 
 // runCluster runs a cluster until ctx is done, and then stops it. It returns nil
 // when it was told to stop, and everything was stopped and removed.
-func runCluster(ctx context.Context, o options, commands io.Reader, out *lines) (err error) {
-	if _, err := exec.LookPath(o.leafd); err != nil {
-		return fmt.Errorf("the daemon's program: %w; make build makes it", err)
-	}
+func runCluster(ctx context.Context, o options, commands <-chan string, out *lines) (err error) {
 	if err := o.checkPorts(ctx); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "leafd-cluster-")
 	if err != nil {
-		return fmt.Errorf("a directory for the daemons: %w", err)
+		return err
 	}
-	c := &cluster{o: o, out: out, dir: dir, events: make(chan event)}
-	run, cancel := context.WithCancel(ctx)
-	defer func() {
-		cancel()
-		err = errors.Join(err, c.stop())
-	}()
-	if err = c.start(run); err == nil {
-		err = c.run(run, typed(commands))
+	c := &cluster{o: o, out: out, dir: dir}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	if err = c.start(ctx); err == nil {
+		err = c.run(ctx, commands)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -64,8 +52,8 @@ func runCluster(ctx context.Context, o options, commands io.Reader, out *lines) 
 	return err
 }
 
-// checkPorts returns an error that names the processes that have the ports that are taken.
-func (o options) checkPorts(ctx context.Context) error {
+// checkPorts returns an error that names the ports that are taken.
+func (o options) checkPorts(ctx context.Context) (err error) {
 	if o.base == 0 {
 		return nil
 	}
@@ -73,115 +61,82 @@ func (o options) checkPorts(ctx context.Context) error {
 	for n := range o.daemons {
 		offsets = append(offsets, daemonPort+1+n)
 	}
-	var lc net.ListenConfig
-	var taken []error
 	for _, offset := range offsets {
-		listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port(offset))))
-		if err == nil {
-			err = listener.Close()
+		listener, taken := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port(offset))))
+		if taken == nil {
+			taken = listener.Close()
 		}
-		taken = append(taken, err)
+		err = errors.Join(err, taken)
 	}
-	if err := errors.Join(taken...); err != nil {
-		return fmt.Errorf("%w\n%s", err, "other ports: make cluster PORTS=18000, or PORTS=free")
+	if err != nil {
+		return fmt.Errorf("%w\nother ports: make cluster PORTS=18000, or PORTS=free", err)
 	}
 	return nil
-}
-
-// typed returns the lines that are typed, until there are no more.
-func typed(r io.Reader) <-chan string {
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			lines <- s.Text()
-		}
-	}()
-	return lines
 }
 
 // start starts everything; it returns when the servers serve and the daemons are under way.
 func (c *cluster) start(ctx context.Context) (err error) {
 	c.out.say("starting ZooKeeper and MariaDB")
-	if c.servers, err = startServers(ctx, c.o); err != nil {
+	c.Cluster, err = clustertest.Start(ctx, clustertest.Config{
+		Leafd: c.o.leafd, SQL: c.o.sql, ZooKeeperPort: c.o.port(zookeeperPort), MariaDBPort: c.o.port(mariadbPort),
+	})
+	if err != nil {
 		return err
 	}
-	c.parts = c.servers.parts()
+	c.parts = []*part{
+		{name: "zookeeper", address: c.ZooKeeper.Addr(), process: c.ZooKeeper.Process(), again: c.restarted(c.ZooKeeper)},
+		{name: "mariadb", address: c.MariaDB.Addr(), process: c.MariaDB.Process(), again: c.restarted(c.MariaDB)},
+	}
 	if _, err := c.leafd(ctx, "cluster", "init", "--new", "--yes"); err != nil {
 		return err
 	}
-	// All at once, as on a first start of many machines.
-	for n := range c.o.daemons {
-		d, err := c.newDaemon(n + 1)
-		if err != nil {
+	for n := range c.o.daemons { // all at once, as on a first start of many machines
+		if err := c.startDaemon(n + 1); err != nil {
 			return err
 		}
-		c.parts = append(c.parts, d)
 	}
 	for _, p := range c.parts {
 		c.out.say("%s at %s, process %d", p.name, p.address, p.process.Pid())
-		c.watch(ctx, p)
 	}
 	c.out.say("waiting for the daemons")
 	return nil
 }
 
-// watch hands changes of p's process to run.
-func (c *cluster) watch(ctx context.Context, p *part) {
-	ctx, p.unwatch = context.WithCancel(ctx)
-	p.state = starting
-	process := p.process
-	c.watchers.Go(func() {
-		p.watch(ctx, process, func(e event) {
-			select {
-			case c.events <- e:
-			case <-ctx.Done():
-			}
-		})
-	})
+// server is what starts again on its port and data.
+type server interface {
+	Kill(t testing.TB)
+	Restart(t testing.TB)
+	Process() *proctest.Process
 }
 
-// newDaemon makes a daemon, and starts it.
-func (c *cluster) newDaemon(number int) (*part, error) {
-	p := &part{name: "leafd" + strconv.Itoa(number)}
-	port := c.o.port(daemonPort + number)
-	p.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	var d *proctest.Daemon
-	p.start = func() (_ *proctest.Process, err error) {
-		if port == 0 && !p.wasReady {
-			if p.address, err = proctest.FreeAddress(); err != nil {
-				return nil, err
-			}
+func (c *cluster) restarted(s server) func() (*proctest.Process, error) {
+	return func() (process *proctest.Process, err error) {
+		err = c.Do(func(t testing.TB) {
+			s.Kill(t) // it has ended, and may not know
+			s.Restart(t)
+			process = s.Process()
+		})
+		return process, err
+	}
+}
+
+func (c *cluster) startDaemon(number int) (err error) {
+	p := &part{name: "leafd" + strconv.Itoa(number), daemon: true}
+	if p.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(c.o.port(daemonPort+number))); c.o.base == 0 {
+		if p.address, err = proctest.FreeAddress(); err != nil {
+			return err
 		}
-		command := []string{
-			c.o.leafd, "serve", "--config=", "--listen", p.address, "--data-dir", filepath.Join(c.dir, p.name),
-			"--zk", c.servers.zookeeper.Addr(),
-		}
-		d, err = proctest.StartDaemon(proctest.Config{
-			Command: append(command, c.o.serve...), Address: p.address, Output: &named{name: p.name, out: c.out},
-			Env: []string{"LEAFD_MYSQL=" + c.servers.mysql}, // the DSN has no password, but that is how it is done
+	}
+	p.again = func() (*proctest.Process, error) {
+		d, err := c.StartDaemon(clustertest.Daemon{
+			Address: p.address, Dir: filepath.Join(c.dir, p.name), Flags: c.o.serve, Output: &named{name: p.name, out: c.out},
 		})
 		return d.Process, err
 	}
-	p.end = func(limit time.Duration) error { return d.Stop(limit) }
-	p.lostPort = func() bool { return port == 0 && d.Logged("address already in use") > 0 }
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	p.probe = func(ctx context.Context) (bool, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			return false, err
-		}
-		return res.StatusCode == http.StatusOK, res.Body.Close()
+	if p.process, err = p.again(); err == nil {
+		c.parts = append(c.parts, p)
 	}
-	var err error
-	if p.process, err = p.start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", p.name, err)
-	}
-	return p, nil
+	return err
 }
 
 // run says what happens to the parts, and does what is typed, until ctx is done or a
@@ -191,54 +146,39 @@ func (c *cluster) run(ctx context.Context, commands <-chan string) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case e := <-c.events:
-			if err := c.saw(ctx, e); err != nil {
-				return err
-			}
-		case line, more := <-commands:
-			if !more {
-				commands = nil
-			}
-			c.command(ctx, strings.Fields(line))
+		case line := <-commands:
+			c.command(strings.Fields(line))
+		case <-time.After(100 * time.Millisecond):
 		}
-	}
-}
-
-// saw takes note of an event. It returns an error when a daemon ended by itself before it
-// was ever ready: its settings are wrong.
-func (c *cluster) saw(ctx context.Context, e event) error {
-	p := e.part
-	if e.process != p.process {
-		return nil // of before a restart
-	}
-	was := p.state
-	p.state = e.state
-	switch e.state {
-	case ended:
-		if !p.wasReady && !e.process.Status().Signaled() {
-			if p.lostPort() && c.tries < portTries {
-				c.tries++
-				return c.restart(ctx, p)
+		for _, p := range c.parts {
+			if now := p.look(ctx); now != p.was {
+				if err := c.saw(p, now); err != nil {
+					return err
+				}
 			}
-			return fmt.Errorf("%s %s before it was ready", p.name, ending(e.process))
 		}
-		c.out.say("%s %s; the rest goes on; \"restart %s\" brings it back", p.name, ending(e.process), p.name)
-	case frozen:
-		c.out.say("%s is frozen: a signal has stopped it; \"thaw %s\" lets it go on", p.name, p.name)
-	case ready:
-		if was == starting {
-			c.out.say("%s is ready", p.name)
-		} else {
-			c.out.say("%s goes on again", p.name)
-		}
-		p.wasReady = true
 		if !c.told && !slices.ContainsFunc(c.parts, func(p *part) bool { return !p.wasReady }) {
 			c.told = true
 			c.tell(ctx)
 		}
-	default:
-		c.out.say("%s %s", p.name, e.state)
 	}
+}
+
+// saw says a new state. It returns an error when a daemon ended by itself before it was ever ready: its settings are wrong.
+func (c *cluster) saw(p *part, now state) error {
+	switch {
+	case now == ended && !p.wasReady && !p.process.Status().Signaled():
+		return fmt.Errorf("%s %s before it was ready", p.name, p.ending())
+	case now == ended:
+		c.out.say("%s %s; the rest goes on; \"restart %s\" brings it back", p.name, p.ending(), p.name)
+	case now == frozen:
+		c.out.say("%s is frozen: a signal has stopped it; \"thaw %s\" lets it go on", p.name, p.name)
+	case p.was == frozen:
+		c.out.say("%s goes on again", p.name)
+	default:
+		c.out.say("%s %s", p.name, now)
+	}
+	p.was, p.wasReady = now, p.wasReady || now == ready
 	return nil
 }
 
@@ -250,68 +190,146 @@ func (c *cluster) tell(ctx context.Context) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\nThe dashboards:\n", table)
-	daemons := c.parts[len(c.parts)-c.o.daemons:]
-	for _, d := range daemons {
+	all := c.parts[2:]
+	for _, d := range all {
 		fmt.Fprintf(&b, "  %s  http://%s/\n", d.name, d.address)
 	}
-	last := daemons[len(daemons)-1]
-	fmt.Fprintf(&b, "Try in another shell:\n  curl http://%s/api/snowflake/get/order\n  curl 'http://%s/api/segment/get/leaf-segment-test?n=10'\n  %s worker list %s\n",
-		daemons[0].address, last.address, c.o.leafd, strings.Join(c.clusterFlags(), " "))
+	fmt.Fprintf(&b, "Try in another shell:\n  curl http://%s/api/snowflake/get/order\n  curl 'http://%s/api/segment/get/leaf-segment-test?n=10'\n  %s worker list --zk %s %s\n",
+		all[0].address, all[len(all)-1].address, c.o.leafd, c.ZooKeeper.Addr(), strings.Join(c.clusterFlags(), " "))
 	fmt.Fprintf(&b, "Try here, the rest goes on: kill zookeeper, freeze mariadb, thaw mariadb, restart zookeeper, status, help\n")
 	fmt.Fprintf(&b, "All of it is up. Ctrl-C stops it.\n\n")
 	c.out.write(b.String())
 }
 
-// clusterFlags returns what tells a command which cluster is meant.
-func (c *cluster) clusterFlags() []string {
-	flags := []string{"--zk", c.servers.zookeeper.Addr()}
+// clusterFlags returns those of the daemons' flags that tell a command which cluster is meant.
+func (c *cluster) clusterFlags() (flags []string) {
 	for i, arg := range c.o.serve {
 		name, _, complete := strings.Cut(arg, "=")
 		if !slices.Contains([]string{"--zk-root", "--zk-forever-path", "--layout", "--epoch"}, name) {
 			continue
 		}
-		flags = append(flags, arg)
-		if !complete && i+1 < len(c.o.serve) {
+		if flags = append(flags, arg); !complete && i+1 < len(c.o.serve) {
 			flags = append(flags, c.o.serve[i+1])
 		}
 	}
 	return flags
 }
 
-// leafd runs a command about the cluster, and returns what it printed.
 func (c *cluster) leafd(ctx context.Context, args ...string) (string, error) {
-	args = append(args, append(c.clusterFlags(), "--config=")...)
-	cmd := exec.CommandContext(ctx, c.o.leafd, args...)
-	cmd.Env = []string{}
-	text, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("leafd %s: %w\n%s", strings.Join(args, " "), err, text)
-	}
-	return string(text), nil
+	return c.Leafd(ctx, append(args, c.clusterFlags()...)...)
 }
 
-// stop ends all that was started, the daemons first and all at once, since they report
-// to the servers while they stop, and removes the directory. It says what could not be
-// done, and does the rest.
-func (c *cluster) stop() (err error) {
+// stop ends the daemons all at once, then the servers, to which they report while they stop, and removes the directory.
+func (c *cluster) stop() error {
 	c.out.say("stopping")
-	c.watchers.Wait()
 	failed := make([]error, len(c.parts))
 	var stopping sync.WaitGroup
-	for i, p := range slices.Backward(c.parts) {
-		if p.name == "mariadb" {
-			stopping.Wait()
-			_ = c.servers.db.Close() // it would hold the server up
+	for i, p := range c.parts {
+		if p.daemon {
+			stopping.Go(func() { failed[i] = p.stop() })
 		}
-		stopping.Go(func() { failed[i] = p.stop(c.o.stopWithin) })
 	}
 	stopping.Wait()
-	if c.servers != nil {
-		err = c.servers.host.End()
+	if c.Cluster != nil {
+		failed = append(failed, c.End())
 	}
-	err = errors.Join(errors.Join(failed...), err, os.RemoveAll(c.dir))
+	err := errors.Join(append(failed, os.RemoveAll(c.dir))...)
 	if err == nil {
 		c.out.say("stopped; nothing is left behind")
 	}
 	return err
+}
+
+const help = `What can be typed here, NAME being zookeeper, mariadb, leafd1, …:
+  kill NAME      a crash: SIGKILL
+  freeze NAME    a hang: SIGSTOP
+  thaw NAME      the end of it: SIGCONT
+  restart NAME   start it on its port and data again; what runs is stopped in order before
+  status         what each part does
+Signals from another shell do the same. Ctrl-C stops all of it.
+`
+
+// signals are the commands that send one; what becomes of it is seen by look.
+var signals = map[string]syscall.Signal{"kill": syscall.SIGKILL, "freeze": syscall.SIGSTOP, "thaw": syscall.SIGCONT} //nolint:gochecknoglobals // never changed
+
+// command does what was typed.
+func (c *cluster) command(words []string) {
+	switch {
+	case len(words) == 0:
+	case slices.Equal(words, []string{"help"}):
+		c.out.write(help)
+	case slices.Equal(words, []string{"status"}):
+		for _, p := range c.parts {
+			c.out.say("%-9s at %s, process %d, %s", p.name, p.address, p.process.Pid(), p.was)
+		}
+	case len(words) == 2 && (words[0] == "restart" || signals[words[0]] != 0):
+		i := slices.IndexFunc(c.parts, func(p *part) bool { return p.name == words[1] })
+		if i < 0 {
+			c.out.say("no part is called %s; status lists them", words[1])
+			return
+		}
+		if err := c.do(words[0], c.parts[i]); err != nil {
+			c.out.say("%s: %v", strings.Join(words, " "), err)
+		}
+	default:
+		c.out.say("%s: not known; help lists what is", strings.Join(words, " "))
+	}
+}
+
+// do does one of the four. Where a restart fails the part has ended, and may be restarted.
+func (c *cluster) do(what string, p *part) error {
+	switch {
+	case what != "restart" && p.process.Ended():
+		c.out.say("%s has ended; \"restart %s\" brings it back", p.name, p.name)
+		return nil
+	case what != "restart":
+		return p.process.Signal(signals[what])
+	}
+	if err := p.stop(); err != nil {
+		c.out.say("%v", err) // it has ended all the same
+	}
+	process, err := p.again()
+	p.was = ended
+	if err != nil {
+		return err
+	}
+	p.process, p.was, p.wasReady = process, starting, false
+	c.out.say("%s is started again, process %d", p.name, process.Pid())
+	return nil
+}
+
+// lines is our output: several goroutines print whole lines to it.
+type lines struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lines) write(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = io.WriteString(l.w, text) // a closed terminal is no reason to leave processes behind
+}
+
+func (l *lines) say(format string, args ...any) {
+	l.write("cluster: " + fmt.Sprintf(format, args...) + "\n")
+}
+
+// named prints the lines that are written to it with a name before them.
+type named struct {
+	name string
+	out  *lines
+	rest []byte // of a line that has not ended yet
+}
+
+// Write implements io.Writer.
+func (n *named) Write(p []byte) (int, error) {
+	n.rest = append(n.rest, p...)
+	for {
+		line, after, ended := bytes.Cut(n.rest, []byte("\n"))
+		if !ended {
+			return len(p), nil
+		}
+		n.out.write(n.name + " | " + string(line) + "\n")
+		n.rest = after
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -71,22 +72,17 @@ func (r *running) awaitLine(text string) {
 // family returns the processes that the program has started, by what they are.
 func (r *running) family() map[int]string {
 	r.t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.Pid()))
 	require.NoError(r.t, err)
 	found := map[int]string{}
-	for _, path := range all {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		// pid (name) state ppid …; the name may have spaces and brackets.
-		head, rest, _ := strings.Cut(string(text), " (")
-		end := strings.LastIndex(rest, ") ")
-		fields := strings.Fields(rest[end+2:])
-		pid, err := strconv.Atoi(head)
-		require.NoError(r.t, err)
-		if parent, _ := strconv.Atoi(fields[1]); parent == r.Pid() {
-			found[pid] = rest[:end]
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // a thread may have ended
+		for child := range strings.FieldsSeq(string(text)) {
+			pid, err := strconv.Atoi(child)
+			require.NoError(r.t, err)
+			name, err := os.ReadFile("/proc/" + child + "/comm")
+			require.NoError(r.t, err)
+			found[pid] = strings.TrimSpace(string(name))
 		}
 	}
 	return found

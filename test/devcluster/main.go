@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -18,7 +19,6 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
-	"time"
 )
 
 func main() {
@@ -27,12 +27,11 @@ func main() {
 
 // options is what the command line says.
 type options struct {
-	leafd      string        // the daemon's program
-	sql        string        // the script that makes the table
-	daemons    int           // 1..maxDaemons
-	base       int           // what is added to the ports; 0: any that are free
-	stopWithin time.Duration // of a daemon
-	serve      []string      // more arguments for each daemon
+	leafd   string   // the daemon's program
+	sql     string   // the script that makes the table
+	daemons int      // 1..maxDaemons
+	base    int      // what is added to the ports; 0: any that are free
+	serve   []string // more arguments for each daemon
 }
 
 // maxDaemons is more than a machine for trying things out can want.
@@ -76,7 +75,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	o.base = 8000
 	fs.Func("ports", "the ports: with 8000 daemons have 8081, 8082, …, ZooKeeper 8181 and MariaDB 8306; free means any that are free (default 8000)", o.setPorts)
 	fs.IntVar(&o.daemons, "daemons", 3, "how many daemons, 1 to 64")
-	fs.DurationVar(&o.stopWithin, "stop-within", 20*time.Second, "how long a daemon may take over a clean stop before it is killed")
 	fs.Usage = func() {
 		fmt.Fprintln(stderr, "usage: cluster [flags] [-- flags of leafd serve]") //nolint:errcheck // there is nowhere left to report it
 		fs.PrintDefaults()
@@ -95,10 +93,20 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	// In the background of a terminal a read of standard input fails, instead of stopping us.
 	signal.Ignore(syscall.SIGTTIN) //nolint:forbidigo // as above
-	err := runCluster(ctx, o, stdin, &lines{w: stdout})
-	if err != nil {
+	if err := runCluster(ctx, o, typed(stdin), &lines{w: stdout}); err != nil {
 		fmt.Fprintln(stderr, "cluster:", err) //nolint:errcheck // there is nowhere left to report it
 		return 1
 	}
 	return 0
+}
+
+// typed returns the lines that are typed.
+func typed(r io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		for s := bufio.NewScanner(r); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return lines
 }

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"fmt"
+	"bytes"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -86,7 +85,16 @@ func TestClusterGoesOnWithoutAPart(t *testing.T) {
 	r := start(t, small()...)
 	r.awaitLine("Ctrl-C stops it")
 	id := regexp.MustCompile(`http://\S+/api/snowflake/get/order`).FindString(r.Log())
-	pid := func(process string) int { return find(t, r.family(), process) }
+	pid := func(process string) int {
+		family := r.family()
+		for pid, name := range family {
+			if name == process {
+				return pid
+			}
+		}
+		t.Fatalf("no %s among %v", process, family)
+		return 0
+	}
 
 	r.enter("kill zookeeper")
 	r.awaitLine("zookeeper exited by signal 9 (killed); the rest goes on")
@@ -140,26 +148,6 @@ func TestSettingThatLeafdRefuses(t *testing.T) {
 	r.nothingLeft(nil)
 }
 
-// TestPortThatIsTaken is refused before anything is started, and the error names its holder.
-func TestPortThatIsTaken(t *testing.T) {
-	address, err := proctest.FreeAddress()
-	require.NoError(t, err)
-	held, err := net.Listen("tcp", address)
-	require.NoError(t, err)
-	defer held.Close()
-	_, port, err := net.SplitHostPort(address)
-	require.NoError(t, err)
-	number, err := strconv.Atoi(port)
-	require.NoError(t, err)
-	cmd := exec.Command(os.Args[0], "-leafd", os.Args[0], "-ports", strconv.Itoa(number-daemonPort-3))
-	cmd.Env = append(os.Environ(), programVariable+"=1")
-	out, err := cmd.CombinedOutput()
-	require.EqualError(t, err, "exit status 1", string(out))
-	require.Contains(t, string(out), address)
-	require.Contains(t, string(out), "address already in use")
-	require.Contains(t, string(out), "make cluster PORTS=18000")
-}
-
 // TestClusterIsInterruptedWhileItStarts presses Ctrl-C before anything is ready.
 func TestClusterIsInterruptedWhileItStarts(t *testing.T) {
 	t.Parallel()
@@ -172,55 +160,28 @@ func TestClusterIsInterruptedWhileItStarts(t *testing.T) {
 	r.nothingLeft(family)
 }
 
-// TestClusterKillsADaemonThatDoesNotStop: it is told, waited for, and killed.
-func TestClusterKillsADaemonThatDoesNotStop(t *testing.T) {
-	t.Parallel()
-	r := start(t, append(append([]string{"-stop-within=1s"}, small()...), "--drain-delay=1m")...)
-	r.awaitLine("Ctrl-C stops it")
-	family := r.family()
-	require.NoError(t, r.Signal(syscall.SIGINT))
-	require.Equal(t, 1, r.ExitCode(), r.Log())
-	require.Contains(t, r.Log(), "did not stop within 1s and was killed")
-	r.nothingLeft(family)
-}
-
-// find returns the process of family with that name.
-func find(t *testing.T, family map[int]string, wanted string) int {
-	t.Helper()
-	for pid, name := range family {
-		if name == wanted {
-			return pid
-		}
-	}
-	t.Fatalf("no %s among %v", wanted, family)
-	return 0
-}
-
 func TestUsage(t *testing.T) {
+	held, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer held.Close()
+	taken := strconv.Itoa(held.Addr().(*net.TCPAddr).Port - mariadbPort)
 	for _, tc := range []struct {
-		name string
 		args []string
 		code int
 		says string
 	}{
-		{"help", []string{"-h"}, 0, "-leafd"},
-		{"unknown flag", []string{"-nope"}, 2, "-nope"},
-		{"no daemon", []string{"-daemons=0"}, 2, "want 1 to 64"},
-		{"no port", []string{"-ports=80"}, 2, "want 1000 to 65000, or free"},
-		{"too many", []string{"-daemons=65"}, 2, "want 1 to 64"},
-		{"no program", []string{"-leafd", filepath.Join(t.TempDir(), "leafd")}, 1, "make build makes it"},
-		{"no script", []string{"-ports=free", "-leafd", os.Args[0], "-sql", filepath.Join(t.TempDir(), "x.sql")}, 1, "x.sql"},
+		{[]string{"-h"}, 0, "-leafd"},
+		{[]string{"-nope"}, 2, "-nope"},
+		{[]string{"-daemons=0"}, 2, "want 1 to 64"},
+		{[]string{"-ports=80"}, 2, "want 1000 to 65000, or free"},
+		{[]string{"-ports=free", "-leafd", "no/leafd"}, 1, "make build makes it"},
+		{[]string{"-ports=free", "-leafd", os.Args[0], "-sql", "no.sql"}, 1, "no.sql"},
+		{[]string{"-ports", taken}, 1, "make cluster PORTS=18000"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			cmd := exec.Command(os.Args[0], tc.args...)
-			cmd.Env = append(os.Environ(), programVariable+"=1")
-			out, err := cmd.CombinedOutput()
-			if tc.code == 0 {
-				require.NoError(t, err)
-			} else {
-				require.EqualError(t, err, fmt.Sprintf("exit status %d", tc.code))
-			}
-			require.Contains(t, string(out), tc.says)
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			var out bytes.Buffer
+			require.Equal(t, tc.code, run(tc.args, strings.NewReader(""), io.Discard, &out))
+			require.Contains(t, out.String(), tc.says)
 		})
 	}
 }
