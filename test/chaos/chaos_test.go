@@ -45,7 +45,7 @@ func rounds(t *testing.T, seed uint64, mix string) (all [][]fault) {
 func TestPlan(t *testing.T) {
 	plan, times, several := rounds(t, 7, ""), map[string]int{}, 0
 	for i, again := range rounds(t, 7, "") {
-		require.Equal(t, len(plan[i]), len(again))
+		require.Len(t, plan[i], len(again))
 		for j, f := range plan[i] {
 			require.Equal(t, f.String(), again[j].String())
 			times[f.name]++

@@ -171,7 +171,7 @@ func (c *chaos) compare(ctx context.Context) {
 		err := c.checker.Compare()
 		c.mu.Unlock()
 		if err != nil {
-			c.breaks("%w", err)
+			_ = c.breaks("%w", err) // it ends the run
 			return
 		}
 	}

@@ -141,14 +141,13 @@ func (c *chaos) directoryCopied(f fault) (undo, error) {
 	return end, nil
 }
 
-// startedTwice starts a second process on the directory of one that runs, as often as it ends.
+// startedTwice starts a second process on the directory of one that runs, as often as it ends. ZooKeeper, which would
+// tell it of the first, is out of reach.
 func (c *chaos) startedTwice(f fault) (undo, error) {
-	d, x, heal := c.daemons[f.daemon], c.extra, undo(func() error { return nil })
-	if f.dice[0] < 0.6 { // ZooKeeper can't tell the second one of the first
-		var err error
-		if heal, err = onZooKeeper(cutOff)(c, f); err != nil {
-			return nil, err
-		}
+	d, x := c.daemons[f.daemon], c.extra
+	heal, err := onZooKeeper(cutOff)(c, f)
+	if err != nil {
+		return heal, err
 	}
 	x.node, x.dir, x.clock, x.network = d.node, d.dir, d.clock, d.network
 	return func() error {

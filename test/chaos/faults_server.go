@@ -129,8 +129,10 @@ func (c *chaos) guardedTable() (map[string]int64, error) {
 	for _, d := range c.daemons {
 		err := c.within(func() error {
 			body, err := d.fetch("/metrics")
-			if text := string(body); err == nil && !(strings.Contains(text, "\nleafd_segment_guarded 1\n") && strings.Contains(text, "\nleafd_segment_guard_behind 0\n")) {
-				err = errors.New(d.name + " is not guarded by ZooKeeper")
+			for _, wanted := range []string{"\nleafd_segment_guarded 1\n", "\nleafd_segment_guard_behind 0\n"} {
+				if err == nil && !strings.Contains(string(body), wanted) {
+					err = errors.New(d.name + " is not guarded by ZooKeeper")
+				}
 			}
 			return err
 		})

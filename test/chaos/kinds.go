@@ -33,7 +33,7 @@ func kinds() []kind {
 		{"clock ahead", 3, oneDaemon, false, 500 * ms, 4 * s, clockSet(8 * s)},
 		{"data directory lost", 2, oneDaemon, true, 0, 1 * s, (*chaos).directoryLost},
 		{"data directory copied", 2, oneDaemon, true, 1 * s, 3 * s, (*chaos).directoryCopied},
-		{"started twice", 2, oneDaemon, true, 14 * s, 16 * s, (*chaos).startedTwice},
+		{"started twice", 2, oneDaemon, true, 6 * s, 8 * s, (*chaos).startedTwice},
 		{"disk full", 2, oneDaemon, false, 3 * s, 10 * s, (*chaos).diskFull},
 
 		{"cut off from all", 3, someDaemons, false, 500 * ms, 6 * s, cutHost(true, true)}, // clients too

@@ -230,11 +230,11 @@ func (c *cluster) stop() error {
 		}
 	}
 	stopping.Wait()
+	err := errors.Join(failed...)
 	if c.Cluster != nil {
-		failed = append(failed, c.End())
+		err = errors.Join(err, c.End())
 	}
-	err := errors.Join(append(failed, os.RemoveAll(c.dir))...)
-	if err == nil {
+	if err = errors.Join(err, os.RemoveAll(c.dir)); err == nil {
 		c.out.say("stopped; nothing is left behind")
 	}
 	return err
