@@ -81,7 +81,7 @@ var errRefused = errors.New("refused")
 // ask makes a request, and has the IDs of the answer checked.
 func (cl *client) ask(stream string, n int, fresh bool) error {
 	c, l := cl.d.c, cl.d.now.Load()
-	if l == nil {
+	if l == nil || cl.d.quiet.Load() {
 		return errRefused
 	}
 	path, head, mode := "segment/get/"+stream, "", &cl.d.refused[1]

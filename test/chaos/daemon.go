@@ -30,6 +30,7 @@ type daemon struct {
 
 	now     atomic.Pointer[life]
 	hit     atomic.Bool     // by a fault of this round
+	quiet   atomic.Bool     // clients don't ask it
 	refused [2]atomic.Int64 // snowflake and segment requests in a row that no fault explains
 
 	mu   sync.Mutex

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"time"
 )
@@ -49,35 +48,33 @@ func (c *chaos) rolledBack(f fault) (undo, error) {
 	if err != nil {
 		return end, err
 	}
-	age := d.recordAge(func(age time.Duration) bool { return age > reportInterval*8/10 })
+	age := time.Duration(0) // of the record
+	for began := time.Now(); age < reportInterval*8/10 && time.Since(began) < 2*reportInterval; time.Sleep(5 * time.Millisecond) {
+		if info, err := os.Stat(filepath.Join(d.dir, "worker.json")); err == nil {
+			age = time.Since(info.ModTime())
+		}
+	}
 	err = d.kill()
 	d.set(-between(age*6/10, age, f.dice[0]))
 	return end, errors.Join(err, d.start())
 }
 
-// rolledBackAtStart sets the clock back in the moment in which a start has waited for the ceiling, and is about to issue:
-// into the time that the process before issued for.
+// rolledBackAtStart sets the clock back once a start has waited for the ceiling, and before the first request: into the
+// time that the process before issued for.
 func (c *chaos) rolledBackAtStart(f fault) (undo, error) {
 	d := c.daemons[f.daemon]
 	end, err := c.alone(f)
 	if err != nil {
 		return end, err
 	}
-	d.recordAge(func(age time.Duration) bool { return age < reportInterval/10 })
-	if err := errors.Join(d.kill(), d.start()); err != nil {
-		return end, err
+	d.quiet.Store(true)
+	defer d.quiet.Store(false)
+	err = d.kill()
+	killed := time.Now()
+	if err = errors.Join(err, d.start(), c.within(d.ready)); err == nil {
+		d.set(-time.Since(killed) - between(0, time.Second, f.dice[0]))
 	}
-	wait := time.Duration(0)
-	for began := time.Now(); wait == 0 && time.Since(began) < ceilingLead; time.Sleep(5 * time.Millisecond) {
-		if said := regexp.MustCompile(`"wait_ms":([0-9]+).*waiting until its ceiling has passed`).FindStringSubmatch(d.now.Load().Log()); said != nil {
-			wait, _ = time.ParseDuration(said[1] + "ms") // digits
-		}
-	}
-	if err := c.sleep(wait + between(0, 50*time.Millisecond, f.dice[0])); err != nil {
-		return end, err
-	}
-	d.set(-between(ceilingLead, ceilingLead+time.Second, f.dice[2]))
-	return end, nil
+	return end, err
 }
 
 // alone keeps a daemon from ZooKeeper mostly, which would cost a start some time. The function that it returns
@@ -91,18 +88,6 @@ func (c *chaos) alone(f fault) (undo, error) {
 		c.daemons[f.daemon].set(0)
 		return heal()
 	}, err
-}
-
-// recordAge waits until the record in the data directory is as old as it should be, for two reports, and returns how old it is.
-func (d *daemon) recordAge(right func(age time.Duration) bool) (age time.Duration) {
-	for end := time.Now().Add(2 * reportInterval); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if info, err := os.Stat(filepath.Join(d.dir, "worker.json")); err == nil {
-			if age = time.Since(info.ModTime()); right(age) {
-				break
-			}
-		}
-	}
-	return age
 }
 
 // clockSet sets the clock at once, by most at most.

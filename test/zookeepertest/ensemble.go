@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leafd/leafd/test/proctest"
 )
 
@@ -21,8 +19,6 @@ type Ensemble struct {
 	// Servers are the nodes, in the order of their numbers. Those that start one
 	// (Restart, Wipe) are the Ensemble's to call: a node alone never serves.
 	Servers []*Server
-
-	lines []string // of every node's configuration, immutable
 }
 
 // StartEnsemble returns an ensemble of n servers with a leader, for this test
@@ -30,19 +26,19 @@ type Ensemble struct {
 func StartEnsemble(t testing.TB, n int) *Ensemble {
 	t.Helper()
 	proctest.SkipInShort(t)
-	e := &Ensemble{lines: []string{"initLimit=20", "syncLimit=10", "standaloneEnabled=false", "reconfigEnabled=false"}}
+	e, lines := &Ensemble{}, []string{"initLimit=20", "syncLimit=10", "standaloneEnabled=false", "reconfigEnabled=false"}
 	for i := range n {
 		quorum, err := proctest.FreePort()
 		proctest.Must(t, err)
 		election, err := proctest.FreePort()
 		proctest.Must(t, err)
-		e.lines = append(e.lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, quorum, election))
+		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, quorum, election))
 	}
 	for i := range n {
 		s := &Server{main: quorumMain}
 		s.RemoveAfter(t)
 		e.Servers = append(e.Servers, s)
-		proctest.Must(t, s.prepare(0, e.lines...))
+		proctest.Must(t, s.prepare(0, lines...))
 		proctest.Must(t, os.WriteFile(filepath.Join(s.data(), "myid"), []byte(strconv.Itoa(i+1)), 0o600))
 	}
 	proctest.Must(t, e.boot())
@@ -130,13 +126,6 @@ func (e *Ensemble) Wipe(t testing.TB) {
 	e.rebooted(t, (*Server).empty)
 }
 
-// Reconfigure kills all nodes and starts them again with more lines of configuration
-// than StartEnsemble's, and no others; of two lines of one key the latter counts.
-func (e *Ensemble) Reconfigure(t testing.TB, lines ...string) {
-	t.Helper()
-	e.rebooted(t, func(s *Server) error { return s.configure(append(slices.Clone(e.lines), lines...)...) })
-}
-
 // Snapshot kills all nodes, keeps what they had on disk, and starts them again. The
 // function that it returns puts that back, in the same way.
 func (e *Ensemble) Snapshot(t testing.TB) (restore func(t testing.TB)) {
@@ -146,21 +135,6 @@ func (e *Ensemble) Snapshot(t testing.TB) (restore func(t testing.TB)) {
 		t.Helper()
 		e.rebooted(t, func(s *Server) error { return s.loadFrom(s.kept()) })
 	}
-}
-
-// Remove removes a node and its children, which have none, all at once.
-func (e *Ensemble) Remove(t testing.TB, path string) {
-	t.Helper()
-	conn, end := connect(t, e.Addrs())
-	defer end()
-	children, _, err := conn.Children(path)
-	proctest.Must(t, err)
-	ops := make([]any, 0, len(children)+1)
-	for _, child := range children {
-		ops = append(ops, &zk.DeleteRequest{Path: path + "/" + child, Version: -1})
-	}
-	_, err = conn.Multi(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...)
-	proctest.Must(t, err)
 }
 
 // rebooted kills all nodes, does something to each, and starts them again.

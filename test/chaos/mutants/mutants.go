@@ -176,7 +176,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "high mark", Guard: "high-mark-decides: the high mark is written where it is as it was read (zkreg/guard.go)",
-			Seed: 1, Mix: "max_id set back",
+			Test:  "./zkreg TestGuard",
 			Edits: []Edit{{"zkreg/guard.go", "setData(p, data, int32(m.Version))", "setData(p, data, -1)"}},
 		},
 		{
