@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -9,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafd/leafd/test/chaos/mutants"
+	"github.com/leafd/leafd/test/proctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -80,4 +84,36 @@ func TestMutantsHaveTheirSearch(t *testing.T) {
 		require.NoError(t, err, m.Name)
 		require.NotEqual(t, m.Mix == "", strings.HasPrefix(m.Test, "./") == false, m.Name)
 	}
+}
+
+// A daemon that no fault hits, and that refuses, breaks a rule; so does an ID that comes twice.
+func TestRules(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "7\n")
+	}))
+	defer server.Close()
+	process, err := proctest.StartDaemon(proctest.Config{Command: []string{"true"}})
+	require.NoError(t, err)
+	<-process.Done()
+	c := &chaos{}
+	c.ctx, c.fail = context.WithCancelCause(t.Context())
+	d := &daemon{c: c, name: "leafd1", addr: server.Listener.Addr().String()}
+	d.now.Store(&life{process, 3})
+	cl := newClient(d)
+	defer cl.http.Close()
+	ask := func(times int) {
+		for range times {
+			_ = cl.ask(snowflake, 1, true)
+		}
+	}
+	d.hit.Store(true)
+	ask(mostRefused)
+	d.hit.Store(false)
+	ask(mostRefused - 1)
+	require.NoError(t, c.ctx.Err())
+	ask(1)
+	require.ErrorIs(t, context.Cause(c.ctx), errBroken)
+	require.ErrorContains(t, context.Cause(c.ctx), "leafd1, which no fault hits, doesn't serve :snowflake: refused: status 503")
+	require.ErrorContains(t, c.checker.Compare(), "7 was issued twice, by processes 3 and 3", "of refusals, too")
 }
