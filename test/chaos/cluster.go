@@ -219,9 +219,9 @@ func (c *chaos) sleep(d time.Duration) error {
 	}
 }
 
-// within waits until try succeeds, and returns its last error after two minutes.
-func (c *chaos) within(try func() error) error {
-	for end := time.Now().Add(healed); ; {
+// within waits until try succeeds, and returns its last error after limit.
+func (c *chaos) within(limit time.Duration, try func() error) error {
+	for end := time.Now().Add(limit); ; {
 		err := try()
 		if err == nil || time.Now().After(end) {
 			return err

@@ -71,7 +71,7 @@ func (c *chaos) rolledBackAtStart(f fault) (undo, error) {
 	defer d.quiet.Store(false)
 	err = d.kill()
 	killed := time.Now()
-	if err = errors.Join(err, d.start(), c.within(d.ready)); err == nil {
+	if err = errors.Join(err, d.start(), c.within(healed, d.ready)); err == nil {
 		d.set(-time.Since(killed) - between(0, time.Second, f.dice[0]))
 	}
 	return end, err
@@ -120,7 +120,7 @@ func (c *chaos) directoryCopied(f fault) (undo, error) {
 	if err := x.start(); err != nil {
 		return end, err
 	}
-	if err := c.within(x.ready); err != nil {
+	if err := c.within(healed, x.ready); err != nil {
 		return end, c.breaks("a second daemon, on a copy of the directory of %s, doesn't serve: %w; %s", d.name, err, x.lastLine())
 	}
 	return end, nil

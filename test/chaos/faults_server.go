@@ -66,10 +66,12 @@ func (c *chaos) restored(f fault) (undo, error) {
 	return c.opened, c.Do(restore)
 }
 
-// opened is the operator's word, after a loss, that every daemon is back.
+// opened is the operator's word, after a loss, that every daemon is back; one that isn't within a lease has no worker ID
+// any more, and waits for that word.
 func (c *chaos) opened() error {
-	if err := c.serving(); err != nil {
-		return err
+	end := time.Now().Add(lease)
+	for _, d := range c.daemons {
+		_ = c.within(time.Until(end), d.lacks) // serving tells
 	}
 	_, err := c.Leafd(context.WithoutCancel(c.ctx), "cluster", "open", "--yes")
 	return err
@@ -127,7 +129,7 @@ func (c *chaos) commitsLost(fault) (undo, error) {
 // guardedTable returns max_id of each tag, once ZooKeeper has what every daemon has used.
 func (c *chaos) guardedTable() (map[string]int64, error) {
 	for _, d := range c.daemons {
-		err := c.within(func() error {
+		err := c.within(healed, func() error {
 			body, err := d.fetch("/metrics")
 			for _, wanted := range []string{"\nleafd_segment_guarded 1\n", "\nleafd_segment_guard_behind 0\n"} {
 				if err == nil && !strings.Contains(string(body), wanted) {

@@ -17,7 +17,7 @@ const healed = 2 * time.Minute
 // serving waits until every daemon serves, and ZooKeeper has what they issue under: an operator's word may follow.
 func (c *chaos) serving() error {
 	for _, d := range c.daemons {
-		if err := c.within(d.lacks); err != nil {
+		if err := c.within(healed, d.lacks); err != nil {
 			return errors.Join(err, c.breaks("%s doesn't serve %s after the last fault: %w; %s", d.name, healed, err, d.lastLine()))
 		}
 	}
