@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"testing"
 	"time"
@@ -104,58 +103,6 @@ func TestWorkerIDsExhausted(t *testing.T) {
 			require.Equal(t, cli.ExitOK, l.stop())
 		})
 	}
-}
-
-// Eight new nodes want the one released worker ID: one gets it.
-func TestEightClaimOneReleased(t *testing.T) {
-	t.Parallel()
-	c := unmade(t)
-	o := c.watch()
-	o.filled("41+5+5+12", 32)
-	released := oldEntry(7)
-	released.State, released.Limit = "released", released.Ceiling
-	o.set(o.path(7), jsonText(t, released))
-	o.create(o.root+"/leaf_released", "", 0)
-	o.create(o.root+"/leaf_released/0000000007", "", 0) // the hint of its release
-	before := o.everything()
-	// Each has seen the released entry when the first of them may write.
-	together := newBarrier(8)
-	direct := c.servers[0]
-	var links []*link
-	var daemons []*child
-	for range 8 {
-		k := newLink(t, direct, 1, together.wait)
-		links = append(links, k)
-		c.servers = []string{k.addr()}
-		daemons = append(daemons, c.laterMachine("--layout", "41+5+5+12").start())
-	}
-	for _, k := range links {
-		k.happened()
-	}
-	require.Zero(t, together.missing.Load())
-	var winner *child
-	for _, l := range daemons {
-		require.Eventually(t, func() bool {
-			a, err := l.get("/readyz")
-			return err == nil && a.status == http.StatusOK || l.hasLogged(`"alarm":"workers_closed"`)
-		}, eventually, 5*time.Millisecond)
-		if l.hasLogged(`"alarm":"workers_closed"`) {
-			l.exits(cli.ExitExhausted)
-			continue
-		}
-		require.Nil(t, winner, "two of them issue")
-		winner = l
-	}
-	require.NotNil(t, winner)
-	require.Equal(t, int64(7), winner.info().ID)
-	require.Equal(t, []string{winner.addr}, o.live())
-	after := o.everything()
-	delete(after, o.livePath(winner))
-	delete(after, o.path(7))
-	delete(before, o.path(7))
-	require.Equal(t, before, after)
-	require.Empty(t, o.names(o.root+"/leaf_released"), "no daemon need look there again")
-	require.Equal(t, cli.ExitOK, winner.stop())
 }
 
 // A worker ID comes back once its limit has passed by the clocks of both the claimant and

@@ -2,20 +2,13 @@ package main
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // fault is what becomes of a write on a link.
@@ -161,30 +154,6 @@ func (k *link) isHeld() bool {
 	return k.answers == answerHeld
 }
 
-// barrier lets writes on several links through together.
-type barrier struct {
-	missing atomic.Int32
-	open    chan struct{}
-}
-
-func newBarrier(n int32) *barrier {
-	b := &barrier{open: make(chan struct{})}
-	b.missing.Store(n)
-	return b
-}
-
-// wait is a link's fault: none, once all have come.
-func (b *barrier) wait() fault {
-	if b.missing.Add(-1) == 0 {
-		close(b.open)
-	}
-	select {
-	case <-b.open:
-	case <-time.After(eventually): // the test sees that they had to do without each other
-	}
-	return passed
-}
-
 // happened waits until the write was lost.
 func (k *link) happened() {
 	k.t.Helper()
@@ -192,99 +161,5 @@ func (k *link) happened() {
 	case <-k.lost:
 	case <-time.After(eventually):
 		k.t.Fatalf("write %d never came", k.write)
-	}
-}
-
-// claimWrites is how many writes a first start makes up to its place in the live set: the claim, its
-// promotion, the report, the temporary node.
-const claimWrites = 4
-
-// severed returns a machine of a cluster of its own, with a network that fails at a write.
-func severed(t *testing.T, write int, what fault) (*machine, *link, *onlooker) {
-	t.Helper()
-	c := onShared(t)
-	k := newLink(t, c.servers[0], write, func() fault { return what })
-	c.servers = []string{k.addr()}
-	return c.machine(append(frequent(), "--modes", "snowflake")...), k, c.watch() // segments have a connection of their own
-}
-
-// The connection is cut at each write of a first start, before ZooKeeper has it or
-// before its answer is through: what was done is found again, and done once. But a claim that
-// lost its answer is given up: its number is not known, and nothing is issued under it.
-func TestLostWritesOfAClaim(t *testing.T) {
-	t.Parallel()
-	type start struct {
-		name  string
-		given int64 // worker ID
-		l     *child
-		k     *link
-		o     *onlooker
-	}
-	var starts []start
-	for write := 1; write <= claimWrites; write++ {
-		for name, what := range map[string]fault{"request": requestLost, "answer": answerLost} {
-			m, k, o := severed(t, write, what)
-			given := int64(0)
-			if write == 1 && what == answerLost {
-				given = 1
-			}
-			starts = append(starts, start{fmt.Sprintf("write %d, %s", write, name), given, m.start(), k, o})
-		}
-	}
-	for _, s := range starts {
-		s.k.happened()
-		s.l.awaitStatus("/readyz", http.StatusOK)
-		require.Equal(t, s.given, s.l.info().ID, s.name)
-		require.Len(t, s.o.entries(), int(s.given)+1, s.name)
-		require.Equal(t, s.l.info().Owner, s.o.must(s.o.path(s.given)).payload(t).Owner, s.name)
-		if s.given > 0 {
-			gone := s.o.must(s.o.path(0)).payload(t)
-			require.Equal(t, "claiming", gone.State)
-			require.Equal(t, gone.Floor, gone.Limit)
-		}
-		require.Eventually(t, func() bool { return slices.Equal([]string{s.l.addr}, s.o.live()) }, eventually, tick, s.name)
-		s.l.batch("/api/snowflake/get/a?n=10")
-		require.Equal(t, cli.ExitOK, s.l.stop(), s.name)
-		require.Empty(t, s.o.live(), s.name)
-		require.False(t, s.l.hasLogged("worker_fenced"), s.name)
-	}
-}
-
-// A power cut after ZooKeeper has done a write of the claim, and before the daemon
-// knows: the next start finds its worker ID once it is promoted, and claims another one before.
-func TestPowerCutInAClaim(t *testing.T) {
-	t.Parallel()
-	var watchers []*onlooker
-	var daemons []*child
-	var all [][]int64 // of those that issued before
-	for write := 1; write <= claimWrites; write++ {
-		m, k, o := severed(t, write, answerHeld)
-		l := m.start()
-		k.happened()
-		_, entry := o.entry()
-		require.Equal(t, map[bool]string{true: "claiming", false: "active"}[write == 1], entry.payload(t).State)
-		if write > 2 { // the report: the local file is enough
-			l.awaitStatus("/readyz", http.StatusOK)
-			all = append(all, l.batch("/api/snowflake/get/a?n=100"))
-		} else {
-			require.Equal(t, http.StatusServiceUnavailable, l.mustGet("/api/snowflake/get/a").status, "it waits for the answer")
-		}
-		l.kill()
-		require.Equal(t, write > 2, len(o.live()) > 0, "its own temporary node is in the way")
-		m.zk = append(m.zk, "--zk", zookeepertest.Shared(t).Addr()) // nothing fails any more
-		watchers, daemons = append(watchers, o), append(daemons, m.start())
-	}
-	for i, l := range daemons {
-		l.awaitStatus("/readyz", http.StatusOK)
-		id := l.info().ID
-		require.EqualValues(t, map[bool]int{true: 1, false: 0}[i == 0], id, "the first claim's number is lost with its answer")
-		require.Equal(t, l.info().Owner, watchers[i].must(watchers[i].path(id)).payload(t).Owner)
-		require.Len(t, watchers[i].entries(), int(id)+1)
-		got := l.batch("/api/snowflake/get/a?n=100")
-		if i >= 2 {
-			require.Greater(t, slices.Min(got), slices.Max(all[i-2]))
-			requireDistinct(t, append(all[i-2], got...))
-		}
-		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }

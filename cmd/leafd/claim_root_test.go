@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
-	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
@@ -34,37 +33,6 @@ func TestRootOfAnotherLayoutOrEpoch(t *testing.T) {
 	require.Equal(t, before, o.entries())
 	require.Equal(t, []string{first.addr}, o.live())
 	require.Equal(t, cli.ExitOK, first.stop())
-}
-
-// With a layout that has datacenters, a worker ID is still one node's in the whole
-// cluster, and the datacenter stands in the IDs.
-func TestDatacentersShareARoot(t *testing.T) {
-	t.Parallel()
-	c := onShared(t, "--layout", "41+5+5+12")
-	layout, err := snowflake.ParseLayout("41+5+5+12", snowflake.DefaultEpoch)
-	require.NoError(t, err)
-	var daemons []*child
-	for _, datacenter := range []string{"0", "31"} {
-		daemons = append(daemons, c.machine("--layout", "41+5+5+12", "--datacenter", datacenter).ready(steady()...))
-	}
-	var loads []*load
-	for _, l := range daemons {
-		loads = append(loads, newLoad(l, "/api/snowflake/get/a?n=50"))
-	}
-	var all []int64
-	for i, ld := range loads {
-		ld.flows(t, 1000)
-		got := ld.unharmed(t)
-		for _, id := range got {
-			parts, err := layout.Decode(id)
-			require.NoError(t, err)
-			require.Equal(t, int64(31*i), parts.Datacenter)
-			require.Equal(t, int64(i), parts.Worker)
-		}
-		all = append(all, got...)
-		require.Equal(t, cli.ExitOK, daemons[i].stop())
-	}
-	requireDistinct(t, all)
 }
 
 // With --zk-auth-file no other client reads or writes the cluster's znodes.

@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -11,42 +10,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 )
-
-// A clock set back by up to 5 ms is waited out: no request is refused, and nothing
-// repeats.
-func TestSmallRollbackIsWaitedOut(t *testing.T) {
-	t.Parallel()
-	g := newGuards(t)
-	m := g.machine()
-	l := m.ready(often()...)
-	ld := newLoad(l, "/api/snowflake/get/a", "/api/snowflake/get/b?n=20")
-	seen := 0 // steps that certainly took the clock behind an ID that was out
-	for range 60 {
-		began := ld.count()
-		require.Eventually(t, func() bool { return ld.count() > began+50 }, eventually, time.Millisecond)
-		list, err := ids(l.mustGet("/api/snowflake/get/c").body)
-		require.NoError(t, err)
-		m.step(-4 * time.Millisecond)
-		if m.now() < timeOf(t, list[0]) {
-			seen++
-		}
-		ld.note(func() { ld.got = append(ld.got, list...) })
-		now := m.now()
-		// One step at a time: it is seen within 10 ms, waited for during 8, and each
-		// request that waited has its answer before the next one.
-		require.Eventually(t, func() bool { return m.now() > now+30 }, eventually, time.Millisecond)
-		ld.answered(t, 2)
-	}
-	require.Positive(t, seen)
-	l.awaitStatus("/readyz", http.StatusOK)
-	requireDistinct(t, ld.stop())
-	require.Empty(t, ld.refused)
-	require.Zero(t, ld.failed)
-	require.Empty(t, ld.broken)
-	require.False(t, l.clockAlarms(), l.Log())
-	require.True(t, g.live(m))
-	require.Equal(t, cli.ExitOK, l.stop())
-}
 
 // A clock set back by more: refused, not ready, out of leaf_temporary, an alarm.
 // All of it is undone once the clock has caught up, or was set right; a daemon
@@ -171,60 +134,5 @@ func TestJumpAheadInACluster(t *testing.T) {
 			m.step(-time.Hour)
 			require.Equal(t, cli.ExitOK, m.ready(often()...).stop())
 		})
-	}
-}
-
-// The clock jumps ahead, and the peers' with it, as after a wrong time everywhere
-// was set right: they confirm it, and it goes on.
-func TestJumpAheadThatThePeersConfirm(t *testing.T) {
-	t.Parallel()
-	g := newGuards(t)
-	var machines []*machine
-	var daemons []*child
-	var loads []*load
-	for range 3 {
-		m := g.machine()
-		// The peers are asked within a report: it needs time on a busy machine.
-		machines, daemons = append(machines, m), append(daemons, m.ready(tune("ReportInterval", "2s"), tune("CeilingLead", "3s")))
-	}
-	for _, l := range daemons {
-		loads = append(loads, newLoad(l, "/api/snowflake/get/a"))
-	}
-	for _, ld := range loads {
-		require.Eventually(t, func() bool { return ld.count() > 100 }, eventually, time.Millisecond)
-	}
-	// All at one moment: no daemon runs while some of the clocks have jumped.
-	signal := func(s syscall.Signal) {
-		for _, l := range daemons {
-			l.signal(s)
-		}
-	}
-	signal(syscall.SIGSTOP)
-	for _, m := range machines {
-		m.step(time.Hour)
-	}
-	jumped := machines[0].now()
-	signal(syscall.SIGCONT)
-	var all []int64
-	for i, l := range daemons {
-		l.awaitLog("the peers confirm it")
-		l.awaitStatus("/readyz", http.StatusOK)
-		require.Eventually(t, func() bool {
-			return g.entry(machines[i]).Timestamp > jumped && g.record(machines[i]).Timestamp > jumped
-		}, eventually, time.Millisecond)
-		began := loads[i].count()
-		require.Eventually(t, func() bool { return loads[i].count() > began+100 }, eventually, time.Millisecond)
-		require.True(t, g.live(machines[i]))
-		got := loads[i].stop()
-		require.Greater(t, timeOf(t, slices.Max(got)), jumped)
-		require.Empty(t, loads[i].broken)
-		require.Zero(t, loads[i].failed)
-		t.Logf("refused while the peers were asked: %v", loads[i].refused)
-		require.Zero(t, l.alarms("clock_jumped"), l.Log())
-		all = append(all, got...)
-	}
-	requireDistinct(t, all)
-	for _, l := range daemons {
-		require.Equal(t, cli.ExitOK, l.stop())
 	}
 }

@@ -41,9 +41,6 @@ type written struct {
 	mzxid   int64
 }
 
-// ephemeral is a znode that goes with the test.
-const ephemeral = 1
-
 func newGuards(t *testing.T) *guards {
 	t.Helper()
 	conn := zookeepertest.Shared(t).Conn(t)

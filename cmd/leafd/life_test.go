@@ -181,53 +181,6 @@ func TestNewLivesWaitEverLonger(t *testing.T) {
 	require.Equal(t, cli.ExitOK, l.stop())
 }
 
-// What refuses a life after the first ends no process, and is told until it is over.
-func TestNewLifeWaitsForTheClock(t *testing.T) {
-	t.Parallel()
-	c := onShared(t)
-	o := c.watch()
-	m := c.machine(frequent()...)
-	l := toBeDisplaced(m)
-	all := l.some()
-	l.signal(syscall.SIGSTOP) // both at once: the next life begins soon
-	o.takeAway(l.was.ID)
-	m.step(-time.Minute)
-	l.signal(syscall.SIGCONT)
-	l.awaitLog(lineFenced)
-	l.awaitLog(`"alarm":"clock_refused"`, "no new life begins")
-	require.Equal(t, "clock_refused", l.mustGet("/readyz").code())
-	require.Equal(t, "clock_refused", l.mustGet("/api/snowflake/get/a").code())
-	require.Equal(t, "clock_refused", l.info().State)
-	require.Eventually(t, func() bool { return l.Logged(`"message":"no new life begins"`) > 1 }, eventually, tick)
-	require.Len(t, o.entries(), 1)
-	m.step(time.Minute)
-	requireDistinct(t, append(all, l.begins(false)...))
-	require.Equal(t, cli.ExitOK, l.stop())
-}
-
-// ZooKeeper goes away again before the next life begins. The record alone would
-// do for a start; but what it says may be another's.
-func TestNewLifeNeedsZooKeeper(t *testing.T) {
-	t.Parallel()
-	s := zookeepertest.Shared(t)
-	c := onServers(t, s.NewRoot(t), s.Addr())
-	o := newOnlooker(t, s, c.root)
-	proxy := zookeepertest.NewProxy(t, s.Addr())
-	m := c.behind(proxy, append(brisk(), "--startup-timeout", "3s", tune("CeilingLead", "900ms"))...)
-	l := toBeDisplaced(m)
-	all := l.some()
-	o.takeAway(l.was.ID)
-	l.awaitLog(lineFenced)
-	proxy.Down(t)
-	l.awaitLog(lineLost, "no new life begins", "was displaced")
-	require.Equal(t, "worker_fenced", l.mustGet("/readyz").code())
-	require.Contains(t, l.mustGet("/readyz").body, `"code":"registry_unreachable"`)
-	require.Equal(t, "worker_fenced", l.mustGet("/api/snowflake/get/a").code())
-	proxy.Up(t)
-	requireDistinct(t, append(all, l.begins(false)...))
-	require.Equal(t, cli.ExitOK, l.stop())
-}
-
 // The root is another cluster's now. Nothing is issued until the daemon was
 // started with what it belongs to; segments are served.
 func TestNoNewLifeInAnotherCluster(t *testing.T) {

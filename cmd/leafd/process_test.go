@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -437,4 +438,20 @@ func (ld *load) stop() []int64 {
 	close(ld.stopping)
 	ld.wg.Wait()
 	return ld.got
+}
+
+var alarmInLog = regexp.MustCompile(`"alarm":"([a-z_]+)"`)
+
+// alarmCodes returns the codes of the alarms in the log; nil for none. Those that a busy
+// machine raises by itself are left out but where they are wanted (see raised, and a
+// ZooKeeper that gets no processor for three seconds).
+func (l *child) alarmCodes(wanted ...string) []string {
+	var codes []string
+	for _, match := range alarmInLog.FindAllStringSubmatch(l.Log(), -1) {
+		if slices.Contains(wanted, match[1]) || !slices.Contains([]string{"ceiling_reached", "peers_silent", "workers_closed", codeLost}, match[1]) {
+			codes = append(codes, match[1])
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
 }

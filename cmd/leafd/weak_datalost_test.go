@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -99,49 +98,3 @@ func TestZooKeeperLosesItsDataUnderLoad(t *testing.T) {
 
 // flagSequence is ZooKeeper's flag of a sequential node.
 const flagSequence = 2
-
-// The root is deleted by hand while daemons run: the registry has lost
-// its data, and that is no reason to stop.
-func TestRootDeletedByHandUnderLoad(t *testing.T) {
-	underLoad(t)
-	s := zookeepertest.Shared(t)
-	c := onServers(t, s.NewRoot(t), s.Addr())
-	machines := []*machine{c.host(brisk()...), c.host(brisk()...), c.host(brisk()...)}
-	var daemons []*child
-	for _, m := range machines {
-		daemons = append(daemons, m.ready())
-	}
-	workerIDs := workerIDsOf(t, daemons...)
-	look := c.tree(s)
-	was := look.cluster()
-	tr := newTraffic(t, daemons...)
-	for n := range 3 {
-		tr.flows()
-		// The tree goes node by node. A report in between would find its entry
-		// removed from a cluster that is still there, which is another case (and
-		// fences): the daemons are suspended meanwhile, so that none comes.
-		for _, l := range daemons {
-			l.signal(syscall.SIGSTOP)
-		}
-		look.removeAll(c.root)
-		for _, l := range daemons {
-			l.signal(syscall.SIGCONT)
-		}
-		for i, l := range daemons {
-			l.awaitAlarm(codeDataLost, n+1)
-			look.settled(machines[i], l)
-		}
-		requirePutBack(t, look, was, int64(n+1), machines...)
-	}
-	tr.flows()
-	all := tr.unharmed(workerIDs)
-	for i, l := range daemons {
-		l.raisedOnly(codeDataLost, codeLost)
-		require.Equal(t, cli.ExitOK, l.stop())
-		again := machines[i].ready()
-		require.Equal(t, workerIDs[l], again.info().ID)
-		all = append(all, again.some()...)
-		require.Equal(t, cli.ExitOK, again.stop())
-	}
-	requireDistinct(t, all)
-}

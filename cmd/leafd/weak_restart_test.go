@@ -1,15 +1,12 @@
 package main
 
 import (
-	"maps"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -136,117 +133,6 @@ func TestStopWithoutZooKeeper(t *testing.T) {
 	again.raisedOnly(codeLost)
 	require.Equal(t, cli.ExitOK, again.stop())
 	require.Equal(t, cli.ExitOK, back.stop())
-}
-
-// While a daemon runs from its local file alone, another one takes what it has:
-// fenced as soon as ZooKeeper can be asked, and then in a new life with a worker ID that
-// no other has.
-func TestIdentityTakenWhileZooKeeperIsOut(t *testing.T) {
-	underLoad(t)
-	s := zookeepertest.Shared(t)
-	c := onServers(t, s.NewRoot(t), s.Addr())
-	look := c.tree(s)
-	proxy := zookeepertest.NewProxy(t, s.Addr())
-	type victim struct {
-		name string
-		take func(e zentry)
-		says string
-		m    *machine
-		l    *child
-		was  int64 // its worker ID
-		tr   *traffic
-		// What /readyz refused with, and the life that is about to be fenced.
-		refusals func() []string
-		owner    string
-	}
-	rewritten := func(e zentry) []byte {
-		data, _, _, _ := look.get(e.Path)
-		return []byte(strings.Replace(string(data), e.Owner, "00000000-1111-2222-3333-444444444444", 1))
-	}
-	victims := []*victim{
-		{name: "entry rewritten", take: func(e zentry) { look.set(e.Path, rewritten(e)) }, says: "by another life ("},
-		{name: "worker ID given to another instance", take: func(e zentry) {
-			look.set(e.Path, []byte(strings.Replace(string(rewritten(e)), e.Instance, "99999999-1111-2222-3333-444444444444", 1)))
-		}, says: "is node "},
-	}
-	for _, v := range victims {
-		v.m = c.behind(proxy, brisk()...)
-		v.l = v.m.ready()
-	}
-	for _, v := range victims {
-		require.Equal(t, cli.ExitOK, v.l.stop(), v.name)
-	}
-	proxy.Down(t)
-	for _, v := range victims {
-		v.l = v.m.start()
-	}
-	for _, v := range victims {
-		v.l.awaitStatus("/readyz", http.StatusOK)
-		v.l.awaitLog(lineLost)
-		v.was, v.tr = v.l.info().ID, newTraffic(t, v.l)
-		v.take(look.entry(v.m.addr))
-	}
-	for _, v := range victims {
-		v.tr.flows()
-		require.Zero(t, v.l.raised()[codeFenced], v.name)
-		v.owner, v.refusals = v.l.info().Owner, v.l.refusals("/readyz")
-	}
-	proxy.Up(t)
-	for _, v := range victims {
-		v.l.awaitLog(lineFenced, v.says)
-		require.Zero(t, v.l.Logged(lineBack), v.name)
-		require.Eventually(t, func() bool {
-			owner, _, live := look.live(v.m.addr)
-			return !live || owner != v.owner
-		}, eventually, tick, "%s: a fenced daemon is not live", v.name)
-	}
-	workerIDs := map[int64]bool{}
-	for _, v := range victims {
-		v.l.awaitStatus("/readyz", http.StatusOK)
-		require.Contains(t, v.refusals(), "worker_fenced", v.name)
-		workerIDs[v.l.info().ID] = true
-		v.tr.halt()
-		refusals := slices.Concat(slices.Collect(maps.Values(v.tr.bad))...)
-		require.NotEmpty(t, refusals, v.name)
-		for _, refusal := range refusals {
-			require.Contains(t, refusal, `"worker_fenced"`, v.name)
-		}
-		requireDistinct(t, slices.Concat(v.tr.got[v.l], v.l.some()))
-	}
-	require.Len(t, workerIDs, len(victims), "%v", workerIDs)
-	for _, v := range victims {
-		require.NotContains(t, workerIDs, v.was, "%s: others may have it", v.name)
-		require.Equal(t, cli.ExitOK, v.l.stop(), v.name)
-	}
-}
-
-// refusals asks for path again and again, until the function that it returns is called, which
-// tells the codes that it was refused with: a life that was fenced has a successor soon.
-func (l *child) refusals(path string) (end func() []string) {
-	l.t.Helper()
-	done, codes := make(chan struct{}), map[string]bool{}
-	var asking sync.WaitGroup
-	asking.Go(func() {
-		for {
-			if a, err := l.get(path); err == nil && a.status == http.StatusServiceUnavailable {
-				codes[a.code()] = true
-			}
-			select {
-			case <-done:
-				return
-			case <-time.After(tick):
-			}
-		}
-	})
-	stop := sync.OnceFunc(func() {
-		close(done)
-		asking.Wait()
-	})
-	l.t.Cleanup(stop)
-	return func() []string {
-		stop()
-		return slices.Sorted(maps.Keys(codes))
-	}
 }
 
 // flagEphemeral is ZooKeeper's flag of a temporary node.
