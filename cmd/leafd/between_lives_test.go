@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
@@ -16,169 +15,174 @@ import (
 // right-root: one start with another --zk-root, or another path of the worker IDs, makes nothing and takes
 // nothing; put right, the daemon goes on as it was.
 func TestAnotherRootForOneStart(t *testing.T) {
-	t.Parallel()
-	c := onShared(t)
-	o := c.watch()
-	m := c.machine(frequent()...)
-	l := m.ready()
-	got := l.some()
-	require.Equal(t, cli.ExitOK, l.stop())
-	before := o.everything()
-	for _, args := range [][]string{{"--zk-root", c.root + "-wrong"}, {"--zk-forever-path", c.root + "-wrong/forever"}} {
-		wrong := m.start(args...)
-		wrong.exits(cli.ExitHeld, args)
-		for _, says := range []string{c.root + "/leaf_forever", c.root + "-wrong", "nothing was read or written there", "leafd worker release 0"} {
-			require.Contains(t, wrong.Log(), says)
-		}
-		_, found, err := o.get(c.root + "-wrong")
+	s := newStory(t)
+	s.host("a")
+	s.ready("a")
+	s.ids("a")
+	s.stop("a")
+	before := s.o.everything()
+	wrong := s.root + "-wrong"
+	for _, args := range [][]string{{"--zk-root", wrong}, {"--zk-root", s.root, "--zk-forever-path", wrong + "/forever"}} {
+		s.sets("a", args...)
+		s.start("a")
+		s.exits("a", cli.ExitHeld, s.root+"/leaf_forever", wrong, "nothing was read or written there", "leafd worker release 0")
+		_, found, err := s.o.get(wrong)
 		require.NoError(t, err)
 		require.False(t, found)
 	}
-	require.Equal(t, before, o.everything())
-	l = m.ready()
-	require.Zero(t, l.info().ID)
-	requireDistinct(t, append(got, l.some()...))
-	require.Zero(t, l.raised()[codeDataLost])
-	require.Equal(t, cli.ExitOK, l.stop())
+	require.Equal(t, before, s.o.everything())
+	s.sets("a", "--zk-forever-path", "")
+	s.ready("a")
+	s.is("a", 0)
+	s.ids("a")
+	s.never(codeDataLost, "a")
 }
 
 // right-ensemble: one start on another ensemble, which is empty, makes no second cluster there. On the
 // operator's word it takes the place of the first.
 func TestAnotherEnsembleForOneStart(t *testing.T) {
-	t.Parallel()
-	c := (&cluster{t: t, servers: []string{zookeepertest.Start(t).Addr()}, root: "/leaf"}).init()
-	other := &cluster{t: t, servers: []string{zookeepertest.Start(t).Addr()}, root: "/leaf"}
-	m := c.machine(frequent()...)
-	l := m.ready()
-	me := l.info()
-	got := l.some()
-	require.Equal(t, cli.ExitOK, l.stop())
-	onOther := []string{"--zk", other.servers[0]}
-	wrong := m.start(onOther...)
-	wrong.exits(cli.ExitHeld)
-	for _, says := range []string{c.servers[0], other.servers[0], "leafd cluster init --again"} {
-		require.Contains(t, wrong.Log(), says)
-	}
-	other.onMachine(newMachine(t), "cluster", "status").Failed(t, cli.ExitFailure, "nothing is at /leaf")
-	l = m.ready()
-	require.Equal(t, me.ID, l.info().ID)
-	got = append(got, l.some()...)
-	require.Equal(t, cli.ExitOK, l.stop())
+	s := newStory(t)
+	other := &cluster{t: t, servers: []string{zookeepertest.Start(t).Addr()}, root: s.root}
+	a := s.host("a")
+	s.ready("a")
+	cluster := a.info().Cluster
+	s.ids("a")
+	s.stop("a")
+	s.sets("a", "--zk", other.servers[0])
+	s.start("a")
+	s.exits("a", cli.ExitHeld, a.proxy.Addr(), other.servers[0], "leafd cluster init --again")
+	other.onMachine(newMachine(t), "cluster", "status").Failed(t, cli.ExitFailure, "nothing is at "+s.root)
 
-	again := []string{"cluster", "init", "--again", "--data-dir", m.dataDir()}
-	require.Contains(t, planned(t, other.onMachine(m, again...)), me.Cluster)
-	require.Contains(t, other.onMachine(m, append(again, "--yes")...).OK(t), me.Cluster)
-	l = m.ready(onOther...)
-	require.Equal(t, []any{me.ID, me.Cluster}, []any{l.info().ID, l.info().Cluster})
-	requireDistinct(t, append(got, l.some()...))
-	require.Equal(t, cli.ExitOK, l.stop())
+	again := []string{"cluster", "init", "--again", "--data-dir", a.dataDir()}
+	require.Contains(t, planned(t, other.onMachine(a.machine, again...)), cluster)
+	require.Contains(t, other.onMachine(a.machine, append(again, "--yes")...).OK(t), cluster)
+	s.ready("a")
+	s.is("a", 0)
+	require.Equal(t, cluster, a.info().Cluster)
+	s.ids("a")
 }
 
 // set-aside-always: the disk is cloned while the first claim settles. The clone sees the entry written, and is
 // another instance before the original is cut off.
 func TestDiskClonedWhileTheFirstClaimSettles(t *testing.T) {
-	t.Parallel()
-	r := newRestorable(t)
-	proxy := zookeepertest.NewProxy(t, r.s.Addr())
-	m := r.behind(proxy, append(frequent(), "--startup-timeout", "5m")...)
-	m.settle = 0
-	l := m.start()
-	l.awaitLog("waiting: settling", "worker 0 is claimed")
-	twin := r.lookAlike(m, append(frequent(), "--startup-timeout", "5m")...)
-	twin.settle = 0
-	l.awaitReady()
-	clone := twin.start()
-	clone.awaitLog(`"alarm":"worker_id_lost"`, "was written by another life")
-	proxy.Down(t)
-	clone.awaitReady()
-	require.NotEqual(t, l.info().ID, clone.info().ID)
-	requireDistinct(t, append(l.some(), clone.some()...))
-	require.Equal(t, cli.ExitOK, clone.stop())
-	require.Equal(t, cli.ExitOK, l.stop())
+	s := ownStory(t)
+	s.host("a")
+	s.settles("a")
+	s.start("a")
+	s.told("a", "waiting: settling", "worker 0 is claimed")
+	s.clones("clone", "a")
+	s.settles("clone")
+	s.ready("a")
+	s.start("clone")
+	s.told("clone", `"alarm":"worker_id_lost"`, "was written by another life")
+	s.cut("a")
+	s.ready("clone")
+	s.workerIDs("a", "clone")
+	s.ids("a", "clone")
 }
 
 // made-over: a worker ID is released by force, and claimed by another daemon; then its old holder is back, while
 // that claim settles. It gives up, and no loss is noted.
 func TestOldHolderIsBackDuringAClaimAfterAForce(t *testing.T) {
-	t.Parallel()
-	r := newRestorable(t)
-	m := r.host()
-	l := m.ready(frequent()...)
-	require.Zero(t, l.info().ID)
-	got := l.some()
-	l.kill()
-	forced := r.onMachine(newMachine(t), "worker", "release", "0", "--force", "--yes", "--clock-threshold", "10ms")
-	require.Equal(t, cli.ExitOK, forced.Code, forced.Stderr)
+	s := ownStory(t)
+	s.host("old")
+	s.ready("old")
+	s.ids("old")
+	s.kill("old")
+	s.says("worker", "release", "0", "--force")
 	time.Sleep(worker.DefaultCeilingLead + time.Second) // its limit has passed
-	heir := r.settling().start(frequent()...)
-	require.Eventually(t, func() bool {
-		e, stands := r.standing(0)
-		return stands && e.State == "claiming"
-	}, 2*eventually, tick, "the released worker ID is claimed")
-	l = m.ready(frequent()...)
-	require.EqualValues(t, 1, l.info().ID)
-	require.True(t, l.hasLogged(`"alarm":"worker_id_lost"`), l.Log())
-	heir.awaitReady()
-	require.Zero(t, heir.info().ID)
-	requireDistinct(t, append(append(got, l.some()...), heir.some()...))
-	require.Zero(t, r.status().Losses)
-	require.Equal(t, cli.ExitOK, l.stop())
-	require.Equal(t, cli.ExitOK, heir.stop())
+	s.host("heir")
+	s.settles("heir")
+	s.start("heir")
+	s.claims(0)
+	s.ready("old")
+	s.is("old", 1)
+	s.told("old", `"alarm":"worker_id_lost"`)
+	s.ready("heir")
+	s.is("heir", 0)
+	s.ids("old", "heir")
+	require.Zero(t, s.status().Losses)
 }
 
-// A start that ends while it settles gives its claim back: beside Java Leafs, where ZooKeeper's counter is all
-// that there is, new directories that never get ready use up one number.
-func TestStartsThatEndWhileTheySettleBesideJavaLeafs(t *testing.T) {
-	t.Parallel()
-	r := newRestorable(t)
-	o := newOnlooker(t, r.s, r.root)
-	o.create(o.forever+"/10.0.0.9:8080-0000000000", javaEntry(t, "10.0.0.9:8080", clock.MillisOf(time.Now())), 0)
-	for range 4 {
-		l := r.settling().start(frequent()...)
-		l.awaitLog("waiting: settling", "worker 1 is claimed")
-		require.Equal(t, cli.ExitOK, l.stop())
-	}
-	require.Equal(t, []string{"10.0.0.9:8080-0000000000", entryName(1)}, o.entries())
-	last := r.host().ready(frequent()...)
-	require.EqualValues(t, 1, last.info().ID)
-	require.Equal(t, cli.ExitOK, last.stop())
+// A daemon is killed, and started again at once, before ZooKeeper has ended the session of the life before: it watches
+// whether that life still reports, as the original of a copied directory would, and doesn't wait for the session's end.
+// Without ZooKeeper it starts by its record; back, its first report finds the dead life's node, which is no copy's.
+func TestRestartAfterAKillNeedsNoExpiry(t *testing.T) {
+	s := newStory(t)
+	a := s.host("a", "--zk-session-timeout", "40s")
+	s.ready("a")
+	s.confirmed("a")
+	s.ids("a")
+	path := s.o.livePath(a.child)
+	before := s.o.must(path)
+	s.kill("a")
+	s.start("a")
+	s.told("a", "this data directory's previous life is still shown as live")
+	s.stop("a")
+	s.never(codeLost, "a")
+	s.ready("a")
+	s.confirmed("a")
+	require.Contains(t, sessions(t, s.servers[0]), fmt.Sprintf("0x%x\n", uint64(before.session)), "it waited until the session had expired")
+	require.NotEqual(t, before.session, s.o.must(path).session)
+	s.ids("a")
+
+	s.kill("a")
+	s.cut("a")
+	s.ready("a")
+	requireUnconfirmed(t, a.child, 0)
+	require.Len(t, s.o.live(), 1, "the dead life's")
+	s.ids("a")
+	s.heal("a")
+	s.told("a", lineBack)
+	s.confirmed("a")
+	s.ids("a")
+	s.never(codeFenced, "a")
+	s.stop("a")
+	require.Empty(t, s.o.live())
+}
+
+// With --release-on-stop a clean stop gives the worker ID back: the next new daemon has it,
+// above all that was issued under it, and without ZooKeeper nothing starts from the file.
+func TestReleaseOnStop(t *testing.T) {
+	s := newStory(t)
+	s.host("a", "--release-on-stop", "--startup-timeout", "6s")
+	s.ready("a")
+	s.ids("a")
+	s.stop("a")
+	require.Equal(t, "released", s.standing(0).State)
+	s.cut("a")
+	s.start("a")
+	s.exits("a", cli.ExitFailure, `"alarm":"registry_unreachable"`, "given back at the last stop")
+	s.heal("a")
+	s.ready("a") // no other daemon has taken it
+	s.is("a", 0)
+	s.ids("a")
+	s.stop("a")
+	limit := s.standing(0).Limit
+	s.host("next")
+	s.ready("next")
+	s.is("next", 0)
+	require.Equal(t, limit, s.standing(0).Floor)
+	s.ready("a")
+	s.is("a", 1)
+	s.ids("a", "next")
 }
 
 // late-release: a release that was filed while ZooKeeper was away is written by the next start, first.
 func TestReleaseFiledWhileZooKeeperWasAway(t *testing.T) {
-	t.Parallel()
-	r := newRestorable(t)
-	m := r.host(frequent()...)
-	l := m.ready("--release-on-stop")
-	got := l.some()
-	was := l.info()
-	r.s.Kill(t)
-	require.Equal(t, cli.ExitOK, l.stop())
-	r.s.Restart(t)
-	e, _ := r.standing(0)
-	require.Equal(t, "active", e.State)
-	l = m.ready()
-	require.Equal(t, was.ID, l.info().ID)
-	require.Greater(t, l.info().Floor, was.Floor, "a new piece")
-	require.Less(t, l.info().Floor, was.Limit)
-	requireDistinct(t, append(got, l.some()...))
-	require.Equal(t, cli.ExitOK, l.stop())
-}
-
-// bounded-claim: a thousand hints that lead nowhere keep no newcomer out.
-func TestThousandHintsThatLeadNowhere(t *testing.T) {
-	t.Parallel()
-	c := onShared(t)
-	o := c.watch()
-	first := c.machine(frequent()...).ready()
-	o.each(1000, func(i int) error {
-		_, err := o.make(fmt.Sprintf("%s/leaf_released/%010d", c.root, i), "", 0)
-		return err
-	})
-	began := time.Now()
-	second := c.machine(frequent()...).ready()
-	require.Less(t, time.Since(began), 10*time.Second)
-	require.EqualValues(t, 1, second.info().ID)
-	require.Equal(t, cli.ExitOK, first.stop())
-	require.Equal(t, cli.ExitOK, second.stop())
+	s := ownStory(t)
+	a := s.host("a", "--release-on-stop")
+	s.ready("a")
+	s.ids("a")
+	was := a.info()
+	s.zk.Kill(t)
+	s.stop("a")
+	s.zk.Restart(t)
+	require.Equal(t, "active", s.standing(0).State)
+	s.sets("a", "--release-on-stop=false")
+	s.ready("a")
+	s.is("a", was.ID)
+	require.Greater(t, a.info().Floor, was.Floor, "a new piece")
+	require.Less(t, a.info().Floor, was.Limit)
+	s.ids("a")
 }

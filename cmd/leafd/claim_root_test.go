@@ -12,29 +12,6 @@ import (
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
-// A root is for one layout and one epoch: IDs of two can be equal.
-func TestRootOfAnotherLayoutOrEpoch(t *testing.T) {
-	t.Parallel()
-	c := onShared(t)
-	o := c.watch()
-	first := c.machine().ready(frequent()...)
-	before := o.entries()
-	for name, tc := range map[string]struct{ args, says []string }{
-		"layout": {[]string{"--layout", "41+5+5+12"}, []string{"41+10+12", "41+5+5+12"}},
-		"epoch":  {[]string{"--epoch", "1577836800000"}, []string{"1288834974657", "1577836800000"}},
-	} {
-		l := c.machine(tc.args...).start()
-		l.exits(cli.ExitHeld, name)
-		for _, says := range append(tc.says, c.root, "start with the root's, or take another root") {
-			require.Contains(t, l.Log(), says, name)
-		}
-		require.NotContains(t, l.Log(), "issuing snowflake IDs", name)
-	}
-	require.Equal(t, before, o.entries())
-	require.Equal(t, []string{first.addr}, o.live())
-	require.Equal(t, cli.ExitOK, first.stop())
-}
-
 // With --zk-auth-file no other client reads or writes the cluster's znodes.
 func TestZnodesBehindAPassword(t *testing.T) {
 	t.Parallel()

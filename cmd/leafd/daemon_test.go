@@ -234,29 +234,6 @@ func TestOneDaemonADirectory(t *testing.T) {
 	require.Equal(t, cli.ExitOK, first.stop())
 }
 
-// The lock file is deleted under a running daemon, and another one is started on the
-// directory: the second waits out the ceiling of the first, which finds its
-// lock gone before it can raise it.
-func TestStolenLockFencesTheFirst(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	first := m.ready(quick()...)
-	firstLoad := newLoad(first, "/api/snowflake/get/a", "/api/snowflake/get/a?n=300")
-	require.Eventually(t, func() bool { return firstLoad.count() > 1000 }, eventually, time.Millisecond)
-	require.NoError(t, os.Remove(m.dataDir()+"/leafd.lock"))
-	second := m.start(quick()...)
-	secondLoad := newLoad(second, "/api/snowflake/get/a", "/api/snowflake/get/a?n=300")
-	first.awaitLog(`"alarm":"worker_fenced"`)
-	require.Equal(t, "worker_fenced", first.awaitStatus("/api/snowflake/get/a", http.StatusServiceUnavailable).code())
-	require.Equal(t, "worker_fenced", first.awaitStatus("/readyz", http.StatusServiceUnavailable).code())
-	require.Eventually(t, func() bool { return secondLoad.count() > 1000 }, eventually, time.Millisecond)
-	one, two := firstLoad.stop(), secondLoad.stop()
-	require.Greater(t, slices.Min(two), slices.Max(one))
-	requireDistinct(t, append(one, two...))
-	require.Equal(t, cli.ExitHeld, first.stop(), "a fenced daemon records nothing, and says why")
-	require.Equal(t, cli.ExitOK, second.stop())
-}
-
 func TestDamagedRecordIsNeverAFreshStart(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{"empty": "", "garbage": "\x00\xff", "another program's": `{"leafd":1}`} {
