@@ -12,9 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/proctest"
-	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // mountSpace is where daemons see mounts, and a machine ID, of their own. It ends with the
@@ -63,50 +61,4 @@ func (s *mountSpace) enter(cmd *exec.Cmd) {
 	}
 	path, err := exec.LookPath(args[0])
 	cmd.Args, cmd.Path, cmd.Err = append(append(args, "setpriv", "--pdeathsig", "KILL"), cmd.Args...), path, errors.Join(cmd.Err, err)
-}
-
-// Without ZooKeeper a daemon starts from its data directory where that can be told from a copy:
-// by the time of birth of a file, or by the machine ID beside the inode's number. Where the
-// system tells neither, it waits for ZooKeeper, as a copy on another volume has to.
-func TestDirectoryThatHasNoNameOfItsOwn(t *testing.T) {
-	t.Parallel()
-	const id = "0123456789abcdef0123456789abcdef\n"
-	for _, tc := range []struct {
-		name, kind, machineID string
-		starts                bool
-	}{
-		{"time of birth and machine ID", "tmpfs", id, true},
-		{"time of birth", "tmpfs", "", true},
-		{"machine ID", "ramfs", id, true},
-		{"neither", "ramfs", "", false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			c := onShared(t)
-			proxy := zookeepertest.NewProxy(t, c.servers[0])
-			m := c.behind(proxy, append(frequent(), "--modes", "snowflake", "--startup-timeout", "5s")...)
-			m.prepare = newMountSpace(t, tc.kind, m.dataDir(), tc.machineID).enter
-			l := m.ready()
-			require.Zero(t, l.info().ID)
-			all := l.some()
-			require.Equal(t, cli.ExitOK, l.stop())
-			proxy.Down(t)
-			if tc.starts {
-				l = m.ready()
-				requireUnconfirmed(t, l, 0)
-				all = append(all, l.some()...)
-				require.Equal(t, cli.ExitOK, l.stop())
-			} else {
-				l = m.start()
-				l.exits(cli.ExitFailure)
-				require.NotContains(t, l.Log(), "issuing snowflake IDs")
-				require.True(t, l.hasLogged("machine ID", "birth"), l.Log())
-			}
-			proxy.Up(t)
-			l = m.ready()
-			require.Zero(t, l.info().ID, "it keeps its worker ID")
-			requireDistinct(t, append(all, l.some()...))
-			require.Equal(t, cli.ExitOK, l.stop())
-		})
-	}
 }

@@ -20,11 +20,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/test/clocktest"
 	"github.com/leafd/leafd/test/proctest"
+	"github.com/leafd/leafd/worker"
 )
 
 // skewVariable names the file with the offset of a test daemon's clock. A test
@@ -454,4 +456,36 @@ func (l *child) alarmCodes(wanted ...string) []string {
 	}
 	slices.Sort(codes)
 	return slices.Compact(codes)
+}
+
+// recordOf is the record in a machine's data directory.
+func recordOf(t *testing.T, m *machine) worker.Record {
+	t.Helper()
+	r, err := cache.Peek(m.dataDir())
+	require.NoError(t, err)
+	return r
+}
+
+// awaitReady waits until the daemon is ready, which it may become only once a claim has settled,
+// and once more where a busy machine lost its session meanwhile.
+func (l *child) awaitReady() {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool {
+		a, err := l.get("/readyz")
+		return err == nil && a.status == 200
+	}, 3*eventually, 5*tick, "%s is ready", l.addr)
+}
+
+// tries asks a daemon that is to issue nothing for IDs, for d, and returns those that it gave.
+func (l *child) tries(d time.Duration) []int64 {
+	l.t.Helper()
+	var got []int64
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(3 * time.Millisecond) {
+		if a, err := l.get("/api/snowflake/get/a?n=100"); err == nil && a.status == 200 {
+			list, err := ids(a.body)
+			require.NoError(l.t, err)
+			got = append(got, list...)
+		}
+	}
+	return got
 }

@@ -35,7 +35,8 @@ type storyHost struct {
 	*child  // of its last start
 	proxy   *zookeepertest.Proxy
 	clients *load // nil: none
-	refused bool  // its clients may be refused
+	muted   bool
+	refused bool // its clients may be refused
 }
 
 // standalone begins a story without ZooKeeper.
@@ -85,7 +86,9 @@ func (s *story) host(name string, args ...string) *storyHost {
 }
 
 // sets changes the settings of a host's next daemons.
-func (s *story) sets(name string, args ...string) { s.hosts[name].zk = append(s.hosts[name].zk, args...) }
+func (s *story) sets(name string, args ...string) {
+	s.hosts[name].zk = append(s.hosts[name].zk, args...)
+}
 
 // settles has the claims of hosts settle for as long as a daemon's do.
 func (s *story) settles(names ...string) {
@@ -190,6 +193,7 @@ func (s *story) cut(names ...string) {
 // mute takes ZooKeeper from hosts: what they send is swallowed.
 func (s *story) mute(names ...string) {
 	for _, name := range names {
+		s.hosts[name].muted = true
 		s.hosts[name].proxy.Blackhole(s.t, true)
 	}
 }
@@ -197,8 +201,13 @@ func (s *story) mute(names ...string) {
 // heal ends cut and mute.
 func (s *story) heal(names ...string) {
 	for _, name := range names {
-		s.hosts[name].proxy.Blackhole(s.t, false)
-		s.hosts[name].proxy.Up(s.t)
+		h := s.hosts[name]
+		if !h.muted {
+			h.proxy.Up(s.t)
+			continue
+		}
+		h.muted = false
+		h.proxy.Blackhole(s.t, false)
 	}
 }
 
@@ -206,6 +215,13 @@ func (s *story) heal(names ...string) {
 func (s *story) restore(backup zookeepertest.Backup) {
 	s.t.Helper()
 	s.zk.Restore(s.t, backup)
+	s.o = newOnlooker(s.t, s.zk, s.root)
+}
+
+// wipe empties ZooKeeper.
+func (s *story) wipe() {
+	s.t.Helper()
+	s.zk.Wipe(s.t)
 	s.o = newOnlooker(s.t, s.zk, s.root)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/test/zookeepertest"
 	"github.com/leafd/leafd/worker"
@@ -176,4 +177,21 @@ func (tr *ztree) settled(m *machine, l *child) {
 			list[0].Time > now && list[0].Top > list[0].Time
 	}, eventually, tick, "entry and temporary node of %s", m.addr)
 	require.Equal(tr.t, me.ID, tr.entry(m.addr).Number)
+}
+
+// flagEphemeral is ZooKeeper's flag of a temporary node.
+const flagEphemeral = 1
+
+// requirePutBack requires that ZooKeeper names the cluster that was, which has lost its
+// data that often, and that the machines' local records have it.
+func requirePutBack(t *testing.T, look *ztree, was string, losses int64, machines ...*machine) {
+	t.Helper()
+	require.Equal(t, was, look.cluster())
+	for _, m := range machines {
+		require.Eventually(t, func() bool {
+			r, err := cache.Peek(m.dataDir())
+			require.NoError(t, err)
+			return r.Cluster == was && r.Losses == losses
+		}, eventually, tick, "%d losses in %s's worker.json", losses, m.addr)
+	}
 }
