@@ -1,82 +1,31 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/cache"
-	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
-	"github.com/leafd/leafd/worker"
 )
 
-// The guards_*_test.go files hold a test for every row of DESIGN 4, on real
-// daemons on machines with a clock of their own each, and a real ZooKeeper.
-
-// guards is a cluster with znodes that a test looks at, and makes.
+// guards is a cluster of machines that look at their peers often.
 type guards struct {
 	*cluster
-
-	read   func(path string) (data string, at written, found bool)
-	list   func(path string) []string
-	create func(path, data string, flags int32)
-}
-
-// written tells when a znode was.
-type written struct {
-	version int32
-	mzxid   int64
+	o *onlooker
 }
 
 func newGuards(t *testing.T) *guards {
 	t.Helper()
-	conn := zookeepertest.Shared(t).Conn(t)
-	exists := func(path string) bool {
-		found, _, err := conn.Exists(path)
-		require.NoError(t, err)
-		return found
-	}
-	return &guards{
-		cluster: onShared(t),
-		read: func(path string) (string, written, bool) {
-			if !exists(path) {
-				return "", written{}, false
-			}
-			data, stat, err := conn.Get(path)
-			if err != nil && !exists(path) { // gone meanwhile
-				return "", written{}, false
-			}
-			require.NoError(t, err)
-			return string(data), written{stat.Version, stat.Mzxid}, true
-		},
-		list: func(path string) []string {
-			if !exists(path) {
-				return nil
-			}
-			names, _, err := conn.Children(path)
-			require.NoError(t, err)
-			return names
-		},
-		create: func(path, data string, flags int32) {
-			acl, _, err := conn.GetACL("/")
-			require.NoError(t, err)
-			_, err = conn.Create(path, []byte(data), flags, acl)
-			require.NoError(t, err, path)
-		},
-	}
+	c := onShared(t)
+	return &guards{c, c.watch()}
 }
 
 // often makes reports frequent; a busy machine may miss some.
@@ -101,49 +50,6 @@ func (g *guards) behindProxy(args ...string) (*machine, *zookeepertest.Proxy) {
 	return behind.machine(args...), p
 }
 
-// inZooKeeper is an entry as it stands there.
-type inZooKeeper struct {
-	name string
-	written
-
-	Node      string       `json:"node"`
-	Timestamp clock.Millis `json:"timestamp"`
-	Ceiling   clock.Millis `json:"ceiling"`
-}
-
-// names lists all entries; none while there is no root.
-func (g *guards) names() []string { return g.list(g.root + "/leaf_forever") }
-
-// entry returns what ZooKeeper has of a machine's node, which must be one entry.
-func (g *guards) entry(m *machine) inZooKeeper {
-	g.t.Helper()
-	var e inZooKeeper
-	for _, name := range g.names() {
-		data, at, found := g.read(g.root + "/leaf_forever/" + name)
-		require.True(g.t, found)
-		var read inZooKeeper
-		require.NoError(g.t, json.Unmarshal([]byte(data), &read), data)
-		if read.Node != m.addr {
-			continue
-		}
-		require.Empty(g.t, e.name, "a second entry")
-		e = read
-		e.name, e.written = name, at
-	}
-	require.NotEmpty(g.t, e.name, "the node has no entry")
-	return e
-}
-
-// live tells whether a machine's daemon is in leaf_temporary.
-func (g *guards) live(m *machine) bool {
-	return slices.ContainsFunc(g.list(g.root+"/leaf_temporary"), func(name string) bool { return strings.HasPrefix(name, m.addr+"~") })
-}
-
-func (g *guards) awaitAmongLive(m *machine, want bool) {
-	g.t.Helper()
-	require.Eventually(g.t, func() bool { return g.live(m) == want }, eventually, 10*time.Millisecond, "%s in leaf_temporary: %v", m.addr, want)
-}
-
 // file returns the local record's bytes; nil when there is none.
 func (g *guards) file(m *machine) []byte {
 	g.t.Helper()
@@ -154,66 +60,23 @@ func (g *guards) file(m *machine) []byte {
 	return data
 }
 
-// record returns the local record; the zero value when there is none. A daemon may
-// be ready before it is written: ZooKeeper has the ceiling then.
-func (g *guards) record(m *machine) worker.Record {
-	g.t.Helper()
-	r, err := cache.Peek(m.dataDir())
-	if !errors.Is(err, worker.ErrNoRecord) {
-		require.NoError(g.t, err)
-	}
-	return r
-}
-
-// setClock makes a machine's clock show at.
-func (g *guards) setClock(m *machine, at clock.Millis) { m.step(at.Sub(m.now())) }
-
 // refuses starts a daemon that the clock guards must not let start: exit 3, the
-// alarm, and nothing written anywhere.
+// alarm, and nothing written.
 func (g *guards) refuses(m *machine, says string, args ...string) *child {
-	g.t.Helper()
-	type everything struct {
-		names []string
-		entry inZooKeeper
-		file  string
-	}
-	look := func() everything {
-		all := everything{names: g.names(), file: string(g.file(m))}
-		for _, name := range all.names {
-			if strings.HasPrefix(name, m.addr+"-") {
-				all.entry = g.entry(m)
-			}
-		}
-		return all
-	}
-	before := look()
+	t := m.t
+	t.Helper()
+	before, file := g.o.entries(), g.file(m)
 	l := m.start(args...)
-	select {
-	case <-l.Done():
-	case <-time.After(eventually):
-		require.FailNow(g.t, "it starts", l.Log())
-	}
-	require.Equal(g.t, cli.ExitClock, l.ExitCode(), l.Log())
-	require.True(g.t, l.hasLogged(`"alarm":"clock_refused"`, says), "%q in:\n%s", says, l.Log())
-	require.Contains(g.t, l.Log(), `{"level":"fatal","error":"clock refused`)
-	require.False(g.t, l.hasLogged("issuing snowflake IDs"), l.Log())
-	require.Equal(g.t, before, look(), "a refusal writes nothing")
+	l.exits(cli.ExitClock)
+	require.True(t, l.hasLogged(`"alarm":"clock_refused"`, says), "%q in:\n%s", says, l.Log())
+	require.NotContains(t, l.Log(), "issuing snowflake IDs")
+	require.Equal(t, before, g.o.entries())
+	require.Equal(t, file, g.file(m))
 	return l
 }
 
 // run runs a command on a machine, with its clock.
-func (g *guards) run(m *machine, args ...string) clitest.Outcome {
-	g.t.Helper()
-	cmd := exec.Command(os.Args[0], append(args, m.zk[:4]...)...)
-	cmd.Env = m.env()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	var exit *exec.ExitError
-	if err := cmd.Run(); !errors.As(err, &exit) {
-		require.NoError(g.t, err)
-	}
-	return clitest.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}
-}
+func (g *guards) run(m *machine, args ...string) clitest.Outcome { return g.onMachine(m, args...) }
 
 // awaitCode waits until path is refused with code.
 func (l *child) awaitCode(path, code string) {

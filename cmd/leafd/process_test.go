@@ -472,8 +472,9 @@ func (l *child) awaitReady() {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool {
 		a, err := l.get("/readyz")
-		return err == nil && a.status == 200
-	}, 3*eventually, 5*tick, "%s is ready", l.addr)
+		return err == nil && a.status == 200 || l.Ended()
+	}, 3*eventually, tick, "%s is ready", l.addr)
+	require.False(l.t, l.Ended(), "%s has ended", l.addr)
 }
 
 // tries asks a daemon that is to issue nothing for IDs, for d, and returns those that it gave.
