@@ -106,7 +106,7 @@ func TestPeersAtTheStart(t *testing.T) {
 // Of two daemons of which one's clock steps ahead nothing tells which is wrong: both stay
 // ready, with an alarm, and can be restarted. A third one tells: the wrong one is not ready, and leaves the live, and goes on
 // issuing, for its IDs are good. It is back by itself when its clock is right again.
-func TestPeersDisagreeWhileRunning(t *testing.T) {
+func TestTwoDaemonsDisagree(t *testing.T) {
 	s := newStory(t)
 	s.looks("right")
 	wrong := s.looks("wrong")

@@ -94,7 +94,8 @@ func TestNothingDestroysACluster(t *testing.T) {
 		}
 	}
 	c.built("cluster", "init", "--new", "--yes", "--known-address", freeAddress(t)).Failed(t, cli.ExitFailure, "it is not known whether the daemon at ")
-	_, _, _, stands := look.get("/leaf")
+	_, stands, err := look.get("/leaf")
+	require.NoError(t, err)
 	require.False(t, stands, "nothing was made")
 
 	gap.Up(t)
@@ -170,7 +171,7 @@ func TestWayBackFromAWrongInit(t *testing.T) {
 	look := c.tree(s)
 	look.removeAll("/leaf/leaf_forever")
 	look.removeAll("/leaf/leaf_released")
-	look.set("/leaf", nil)
+	look.set("/leaf", "")
 	for i, l := range daemons {
 		l.stop()
 		machines[i].settle = 0

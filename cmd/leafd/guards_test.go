@@ -13,7 +13,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/clitest"
-	"github.com/leafd/leafd/test/zookeepertest"
 )
 
 // guards is a cluster of machines that look at their peers often.
@@ -39,15 +38,6 @@ func (g *guards) machine(args ...string) *machine {
 	m := g.cluster.machine(args...)
 	m.peers = 300 * time.Millisecond
 	return m
-}
-
-// behindProxy returns a machine that ZooKeeper can be taken from.
-func (g *guards) behindProxy(args ...string) (*machine, *zookeepertest.Proxy) {
-	g.t.Helper()
-	p := zookeepertest.NewProxy(g.t, g.servers[0])
-	behind := *g
-	behind.cluster = &cluster{t: g.t, servers: []string{p.Addr()}, root: g.root}
-	return behind.machine(args...), p
 }
 
 // file returns the local record's bytes; nil when there is none.
@@ -87,9 +77,4 @@ func (l *child) awaitCode(path, code string) {
 // alarms returns how often an alarm was raised.
 func (l *child) alarms(code string) int {
 	return strings.Count(l.Log(), `"alarm":"`+code+`"`)
-}
-
-// clockAlarms tells whether any alarm about this machine's clock was raised.
-func (l *child) clockAlarms() bool {
-	return l.alarms("clock_backwards")+l.alarms("clock_jumped")+l.alarms("clock_refused")+l.alarms("peers_disagree")+l.alarms("peers_undecided") > 0
 }

@@ -135,6 +135,7 @@ func TestSlicesOfAHolderThatIsCutOff(t *testing.T) {
 	const lend = 6 * time.Second
 	s := zookeepertest.Shared(t)
 	c := onShared(t, "--longest-lend", lend.String())
+	o := c.watch()
 	proxy := zookeepertest.NewProxy(t, s.Addr())
 	args := []string{tune("ReportInterval", "500ms"), tune("CeilingLead", "3s")}
 	m, b := c.behind(proxy, append(args, "--lease", oneMinute)...), borrowed{t: t}
@@ -142,7 +143,7 @@ func TestSlicesOfAHolderThatIsCutOff(t *testing.T) {
 	b.from(l)
 	proxy.Down(t)
 	w := l.info()
-	limit := c.tree(s).entry(m.addr).Limit
+	limit := o.must(o.path(w.ID)).payload(t).Limit
 	m.passes(limit.Sub(m.now()) - 4*time.Second)
 	for n := 0; ; time.Sleep(tick) {
 		slice, a := b.asks(l, uuid.NewString())

@@ -134,7 +134,7 @@ func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	s.cut("a")
 	s.ready("a") // by its record
 	was := a.info().Owner
-	s.tree(s.zk).removeAll(s.root)
+	s.o.removeAll(s.root)
 	s.init()
 	s.heal("a")
 	s.told("a", "fenced for good")
@@ -153,7 +153,7 @@ func TestPeerWithOurWorkerID(t *testing.T) {
 	s := newStory(t)
 	copied := onServers(t, s.zk.NewRoot(t), s.zk.Addr())
 	look := copied.tree(s.zk)
-	look.set(copied.root, []byte(strings.Replace(s.o.must(copied.root).text, look.cluster(), s.tree(s.zk).cluster(), 1)))
+	look.set(copied.root, strings.Replace(look.must(copied.root).text, look.cluster(), s.o.cluster(), 1))
 	first, later := s.host("first"), s.host("later", "--zk-root", copied.root)
 	first.peers, later.peers = 100*time.Millisecond, 100*time.Millisecond
 	s.ready("first")
@@ -161,7 +161,7 @@ func TestPeerWithOurWorkerID(t *testing.T) {
 	was := later.info()
 	require.Equal(t, []any{first.info().ID, first.info().Cluster}, []any{was.ID, was.Cluster})
 	introduce := func(to string, h *storyHost) {
-		look.create(to+"/leaf_temporary/"+h.machine.addr+"~"+h.info().Instance, []byte(h.info().Owner), flagEphemeral)
+		look.create(to+"/leaf_temporary/"+h.machine.addr+"~"+h.info().Instance, h.info().Owner, flagEphemeral)
 	}
 	s.asked("first")
 	introduce(s.root, later)

@@ -334,20 +334,11 @@ func (s *story) standing(workerID int64) znode {
 	return s.o.must(s.o.path(workerID)).payload(s.t)
 }
 
-// confirmed waits until ZooKeeper has a report from now on of each daemon's life, and its temporary node.
+// confirmed waits until ZooKeeper has a report from now on of each daemon.
 func (s *story) confirmed(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
-		h := s.hosts[name]
-		me, since := h.info(), h.now()
-		require.Eventually(s.t, func() bool {
-			node, found, err := s.o.get(s.o.path(me.ID))
-			if err != nil || !found || node.text == "" {
-				return false
-			}
-			z := node.payload(s.t)
-			return z.Owner == me.Owner && z.State == "active" && z.Timestamp > since && slices.Contains(s.o.live(), h.machine.addr)
-		}, 2*eventually, tick, "a report of %s, worker %d", name, me.ID)
+		s.o.settled(s.hosts[name].machine, s.hosts[name].child)
 	}
 }
 

@@ -2,19 +2,15 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/leafd/leafd/clock"
-	"github.com/leafd/leafd/snowflake"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
@@ -128,145 +124,6 @@ func (l *child) awaitOut() (over int) {
 func (l *child) awaitBack() {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool { return l.Logged(lineBack) == l.raised()[codeLost] }, eventually, tick, "ZooKeeper is back")
-}
-
-// traffic is what the clients of several daemons ask for, all the while that
-// something happens to ZooKeeper. Unlike load it keeps how long each answer took.
-type traffic struct {
-	t        *testing.T
-	stopping chan struct{}
-	once     sync.Once
-	wg       sync.WaitGroup
-
-	mu   sync.Mutex
-	got  map[*child][]int64         // mu protects; every ID received
-	took map[*child][]time.Duration // mu protects; of each answer
-	bad  map[*child][]string        // mu protects; what was no answer with IDs
-}
-
-// newTraffic starts three clients of each daemon.
-func newTraffic(t *testing.T, daemons ...*child) *traffic {
-	t.Helper()
-	tr := &traffic{t: t, stopping: make(chan struct{}), got: map[*child][]int64{}, took: map[*child][]time.Duration{}, bad: map[*child][]string{}}
-	for _, l := range daemons {
-		tr.took[l] = nil // flows waits for every one of them
-	}
-	for _, l := range daemons {
-		for _, path := range []string{"/api/snowflake/get/order", "/api/snowflake/get/pay", "/api/snowflake/get/bulk?n=40"} {
-			tr.wg.Go(func() { tr.client(l, path) })
-		}
-	}
-	t.Cleanup(tr.halt)
-	return tr
-}
-
-// halt ends the clients.
-func (tr *traffic) halt() {
-	tr.once.Do(func() { close(tr.stopping) })
-	tr.wg.Wait()
-}
-
-func (tr *traffic) client(l *child, path string) {
-	client := http.Client{Timeout: eventually, Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	pause := time.NewTicker(3 * time.Millisecond)
-	defer pause.Stop()
-	for {
-		select {
-		case <-tr.stopping:
-			return
-		case <-pause.C:
-		}
-		began := clock.System().Mono()
-		list, err := requestIDs(&client, l.url+path)
-		spent := clock.System().Mono() - began
-		tr.mu.Lock()
-		tr.got[l] = append(tr.got[l], list...)
-		tr.took[l] = append(tr.took[l], spent)
-		if err != nil {
-			tr.bad[l] = append(tr.bad[l], err.Error())
-		}
-		tr.mu.Unlock()
-	}
-}
-
-func requestIDs(client *http.Client, url string) ([]int64, error) {
-	res, err := client.Get(url)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %d %s", url, res.StatusCode, body)
-	}
-	return ids(string(body))
-}
-
-// flows waits until every daemon has answered a number of requests more, and
-// requires that none failed so far.
-func (tr *traffic) flows() {
-	tr.t.Helper()
-	const more = 60
-	before := tr.answered()
-	require.Eventually(tr.t, func() bool {
-		for l, n := range tr.answered() {
-			if n < before[l]+more {
-				return false
-			}
-		}
-		return true
-	}, 60*time.Second, 5*time.Millisecond, "answers to every daemon's clients")
-	require.Empty(tr.t, tr.harm())
-}
-
-// harm returns some of what was no answer with IDs.
-func (tr *traffic) harm() []string {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	var some []string
-	for _, bad := range tr.bad {
-		some = append(some, bad[:min(len(bad), 3)]...)
-	}
-	return some
-}
-
-func (tr *traffic) answered() map[*child]int {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	n := map[*child]int{}
-	for l := range tr.took {
-		n[l] = len(tr.got[l])
-	}
-	return n
-}
-
-// unharmed stops the traffic and returns every ID: none twice, none of another
-// worker than its daemon is, no request failed or refused.
-func (tr *traffic) unharmed(workerIDs map[*child]int64) []int64 {
-	tr.t.Helper()
-	tr.halt()
-	require.Empty(tr.t, tr.harm(), "requests failed or were refused")
-	layout := snowflake.DefaultLayout()
-	var all []int64
-	var took []time.Duration
-	for l, list := range tr.got {
-		for _, id := range list { // require is slow for this many
-			if parts, err := layout.Decode(id); err != nil || parts.Worker != workerIDs[l] {
-				require.FailNow(tr.t, "another's ID", "%d, issued at %s, worker %d: %+v, %v", id, l.addr, workerIDs[l], parts, err)
-			}
-		}
-		all = append(all, list...)
-		took = append(took, tr.took[l]...)
-	}
-	requireDistinct(tr.t, all)
-	slices.Sort(took)
-	tr.t.Logf("%d IDs in %d answers; latency p50 %s, p99 %s, worst %s",
-		len(all), len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
-	return all
 }
 
 // some takes IDs from a daemon.

@@ -17,9 +17,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
 	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
+	"github.com/leafd/leafd/worker"
 )
 
 // seenNode is a znode as another client of ZooKeeper sees it.
@@ -56,6 +58,9 @@ type onlooker struct {
 // persistentSequential is the flag of ZooKeeper's protocol for a znode that gets a
 // number behind its name.
 const persistentSequential = 2
+
+// flagEphemeral is that of a temporary node.
+const flagEphemeral = 1
 
 func newOnlooker(t *testing.T, server *zookeepertest.Server, root string) *onlooker {
 	t.Helper()
@@ -108,6 +113,60 @@ func (c *cluster) watch() *onlooker {
 	return newOnlooker(c.t, zookeepertest.Shared(c.t), c.root)
 }
 
+// tree is an onlooker on the cluster through s, with a connection of its own.
+func (c *cluster) tree(s *zookeepertest.Server) *onlooker {
+	c.t.Helper()
+	return newOnlooker(c.t, s, c.root)
+}
+
+// removeAll does what deleteall of ZooKeeper's own command line does: one znode
+// after the other, those below first.
+func (o *onlooker) removeAll(path string) {
+	o.t.Helper()
+	for _, name := range o.names(path) {
+		o.removeAll(path + "/" + name)
+	}
+	o.remove(path)
+}
+
+// cluster returns the ID of the cluster.
+func (o *onlooker) cluster() string {
+	o.t.Helper()
+	var root seenNode
+	require.Eventually(o.t, func() bool { // the daemon that makes it again fills it a moment later
+		root, _, _ = o.get(o.root)
+		return root.text != ""
+	}, eventually, 10*time.Millisecond, "the root")
+	return clitest.FromJSON[struct{ Cluster string }](o.t, root.text).Cluster
+}
+
+// settled waits until ZooKeeper has a report from now on of a daemon's life, and its temporary node.
+func (o *onlooker) settled(m *machine, l *child) {
+	o.t.Helper()
+	me, since := l.info(), m.now()
+	require.Eventually(o.t, func() bool {
+		node, found, err := o.get(o.path(me.ID))
+		if err != nil || !found || node.text == "" {
+			return false
+		}
+		z := node.payload(o.t)
+		return z.Owner == me.Owner && z.State == "active" && z.Timestamp > since && z.Ceiling > z.Timestamp && slices.Contains(o.live(), m.addr)
+	}, 2*eventually, tick, "a report of %s, worker %d", m.addr, me.ID)
+}
+
+// requirePutBack requires that ZooKeeper names the cluster that was, which has lost its
+// data that often, and that the machines' local records have it.
+func requirePutBack(t *testing.T, look *onlooker, was string, losses int64, machines ...*machine) {
+	t.Helper()
+	require.Equal(t, was, look.cluster())
+	for _, m := range machines {
+		require.Eventually(t, func() bool {
+			r := recordOf(t, m)
+			return r.Cluster == was && r.Losses == losses
+		}, eventually, tick, "%d losses in %s's worker.json", losses, m.addr)
+	}
+}
+
 // must returns a znode that has to be there.
 func (o *onlooker) must(path string) seenNode {
 	o.t.Helper()
@@ -138,15 +197,6 @@ func (o *onlooker) live() []string {
 func (o *onlooker) livePath(l *child) string {
 	o.t.Helper()
 	return o.temporary + "/" + l.addr + "~" + l.info().Instance
-}
-
-// entry is the one entry that there is.
-func (o *onlooker) entry() (path string, node seenNode) {
-	o.t.Helper()
-	names := o.entries()
-	require.Len(o.t, names, 1)
-	path = o.forever + "/" + names[0]
-	return path, o.must(path)
 }
 
 // takeAway gives workerID to another instance.
@@ -306,4 +356,38 @@ func jsonText(t *testing.T, v any) string {
 	text, err := json.Marshal(v)
 	require.NoError(t, err)
 	return string(text)
+}
+
+// dayLater is how far the clocks of the machines here are ahead of ZooKeeper's, so
+// that entries that were only just made have not been reported for a day.
+const dayLater = 25 * time.Hour
+
+// laterMachine is a machine of the cluster a day later.
+func (c *cluster) laterMachine(args ...string) *machine {
+	c.t.Helper()
+	m := c.machine(append(frequent(), args...)...)
+	m.step(dayLater)
+	return m
+}
+
+// filled makes a root with n entries, all that its layout has.
+func (o *onlooker) filled(layout string, n int) {
+	o.t.Helper()
+	o.create(o.root, "", 0)
+	o.create(o.forever, "", 0)
+	o.create(o.temporary, "", 0)
+	o.set(o.root, rootText(layout, o.forever, o.must(o.forever).created))
+	o.each(n, func(i int) error {
+		_, err := o.make(o.path(int64(i)), jsonText(o.t, oldEntry(i)), 0)
+		return err
+	})
+}
+
+// oldEntry is what a daemon that is gone has left.
+func oldEntry(i int) znode {
+	at := clock.MillisOf(time.Now())
+	return znode{
+		Node: fmt.Sprintf("old-%d", i), IP: "192.0.2.1", Port: fmt.Sprint(8000 + i), Timestamp: at, Ceiling: at.Add(6 * time.Second), Limit: at.Add(worker.DefaultLease),
+		Instance: fmt.Sprintf("instance %d", i), Owner: fmt.Sprintf("owner %d", i), Life: 3, State: "active",
+	}
 }
