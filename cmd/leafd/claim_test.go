@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/cli"
+	"github.com/leafd/leafd/test/clitest"
 	"github.com/leafd/leafd/test/zookeepertest"
 )
 
@@ -245,16 +246,18 @@ func TestBesideJavaLeafs(t *testing.T) {
 	s.init("--zk-forever-path", s.o.forever)
 	stopped := s.o.forever + "/10.0.0.1:8080-0000000000"
 	before := s.o.must(stopped)
-	java := newJavaLeaf(t, s.o, fmt.Sprintf("%s/%s-%010d", s.o.forever, same, 1), same)
+	java := fmt.Sprintf("%s/%s-%010d", s.o.forever, same, 1) // of one that runs, and reports blindly
 	for _, name := range []string{"same", "other"} {
 		s.sets(name, "--zk-forever-path", s.o.forever)
 		s.ready(name)
 	}
 	s.is("same", 3)
 	s.is("other", 4)
-	workerIDs, fields := s.o.javaReader()
-	require.Equal(t, map[string][]int{"10.0.0.1:8080": {0}, same: {1}, "10.0.0.3:8080": {2}, "worker": {3, 4}}, workerIDs)
-	require.Equal(t, same, net.JoinHostPort(fields[3].IP, fields[3].Port), "what leafd writes reads as a Java Leaf's")
+	report := javaEntry(t, same, clock.MillisOf(time.Now()))
+	s.o.set(java, report)
+	require.ElementsMatch(t, []string{"10.0.0.1:8080-0000000000", same + "-0000000001", "10.0.0.3:8080-0000000002", entryName(3), entryName(4)}, s.o.entries())
+	own := clitest.FromJSON[endpoint](t, s.o.must(s.o.path(3)).text)
+	require.Equal(t, same, net.JoinHostPort(own.IP, own.Port), "what leafd writes reads as a Java Leaf's")
 
 	// A Java Leaf that is new counts on, and so does leafd.
 	p := s.o.create(s.o.forever+"/10.0.0.6:8080-", javaEntry(t, "10.0.0.6:8080", clock.MillisOf(time.Now())), persistentSequential)
@@ -266,8 +269,8 @@ func TestBesideJavaLeafs(t *testing.T) {
 	s.stop("same")
 	s.ready("same")
 	s.is("same", 3)
-	last := java.stop()
-	require.Equal(t, last, s.o.must(java.path).text, "the Java Leaf alone wrote there")
+	s.confirmed("same")
+	require.Equal(t, report, s.o.must(java).text, "the Java Leaf alone wrote there")
 	require.Equal(t, before, s.o.must(stopped))
 
 	for _, id := range []string{"0", "1"} {

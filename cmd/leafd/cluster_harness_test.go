@@ -93,15 +93,6 @@ func (l *child) raised() map[string]int {
 	return counts
 }
 
-// raisedOnly requires that no alarm but these was raised, however often: a report that times
-// out before all is put back tells of the loss again.
-func (l *child) raisedOnly(codes ...string) {
-	l.t.Helper()
-	for code := range l.raised() {
-		require.Contains(l.t, codes, code)
-	}
-}
-
 // awaitAlarm waits until the alarm was raised n times.
 func (l *child) awaitAlarm(code string, n int) {
 	l.t.Helper()
@@ -118,12 +109,6 @@ func (l *child) awaitOut() (over int) {
 		return l.raised()[codeLost] == over+1
 	}, eventually, tick, "ZooKeeper is out")
 	return over
-}
-
-// awaitBack waits until the daemon has told the end of every outage that it has told.
-func (l *child) awaitBack() {
-	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.Logged(lineBack) == l.raised()[codeLost] }, eventually, tick, "ZooKeeper is back")
 }
 
 // some takes IDs from a daemon.

@@ -265,18 +265,9 @@ func (o *onlooker) everything() map[string]string {
 			paths = append(paths, parent+"/"+name)
 		}
 	}
-	texts := make([]string, len(paths))
-	o.each(len(paths), func(i int) error {
-		node, found, err := o.get(paths[i])
-		if err == nil && !found {
-			err = fmt.Errorf("%s went", paths[i])
-		}
-		texts[i] = node.text
-		return err
-	})
 	all := map[string]string{}
-	for i, path := range paths {
-		all[path] = texts[i]
+	for _, path := range paths {
+		all[path] = o.must(path).text
 	}
 	return all
 }

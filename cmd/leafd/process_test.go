@@ -404,16 +404,6 @@ func (ld *load) note(f func()) {
 	f()
 }
 
-// last is the newest ID that the test has received; 0: none.
-func (ld *load) last() (id int64) {
-	ld.note(func() {
-		if len(ld.got) > 0 {
-			id = ld.got[len(ld.got)-1]
-		}
-	})
-	return id
-}
-
 // answered returns once each client has had n answers more.
 func (ld *load) answered(t *testing.T, n int) {
 	t.Helper()
@@ -475,18 +465,4 @@ func (l *child) awaitReady() {
 		return err == nil && a.status == 200 || l.Ended()
 	}, 3*eventually, tick, "%s is ready", l.addr)
 	require.False(l.t, l.Ended(), "%s has ended", l.addr)
-}
-
-// tries asks a daemon that is to issue nothing for IDs, for d, and returns those that it gave.
-func (l *child) tries(d time.Duration) []int64 {
-	l.t.Helper()
-	var got []int64
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(3 * time.Millisecond) {
-		if a, err := l.get("/api/snowflake/get/a?n=100"); err == nil && a.status == 200 {
-			list, err := ids(a.body)
-			require.NoError(l.t, err)
-			got = append(got, list...)
-		}
-	}
-	return got
 }
