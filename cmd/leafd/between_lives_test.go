@@ -43,7 +43,7 @@ func TestAnotherRootForOneStart(t *testing.T) {
 func TestAnotherEnsembleForOneStart(t *testing.T) {
 	s := newStory(t)
 	other := &cluster{t: t, servers: []string{zookeepertest.Start(t).Addr()}, root: s.root}
-	a := s.host("a")
+	a := s.host("a", "--zk-session-timeout", "20s") // a slow ZooKeeper is not away
 	s.ready("a")
 	cluster := a.info().Cluster
 	s.ids("a")

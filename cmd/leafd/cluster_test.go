@@ -19,11 +19,6 @@ const (
 	patience   = eventually
 )
 
-// batches are what clients take from each of two daemons that may be one worker.
-func batches(l *child) *load {
-	return newLoad(l, "/api/snowflake/get/order?n=100", "/api/snowflake/get/pay")
-}
-
 // cluster is what daemons on several machines have in common: ZooKeeper.
 type cluster struct {
 	t       *testing.T

@@ -171,7 +171,7 @@ func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	s.ready("a")
 	ld := newLoad(a.child, "/api/snowflake/get/a?n=5000", "/api/segment/get/leaf-segment-test?n=100")
 	ld.flows(t, 20_000)
-	require.Equal(t, cli.ExitOK, a.child.stop())
+	require.Equal(t, cli.ExitOK, a.stop())
 	ld.stop()
 	require.Empty(t, ld.broken)
 	require.Empty(t, ld.refused, "a stop refuses no request that it has accepted")

@@ -143,7 +143,7 @@ func TestNoNewLifeInAnotherCluster(t *testing.T) {
 	s.unready("a", codeFenced)
 	a.batch("/api/segment/get/a")
 	require.Empty(t, s.watch().entries())
-	require.Equal(t, cli.ExitHeld, a.child.stop())
+	require.Equal(t, cli.ExitHeld, a.stop())
 }
 
 // Two daemons have one worker ID, on two ZooKeepers of which one was made from a copy of the other: nothing in either tells, but

@@ -297,6 +297,9 @@ func (c *cluster) onMachine(m *machine, args ...string) clitest.Outcome {
 	c.t.Helper()
 	var stdout, stderr bytes.Buffer
 	args = slices.Concat(args, []string{"--zk", strings.Join(c.servers, ","), "--zk-root", c.root})
+	if !slices.Contains(args, "--timeout") {
+		args = append(args, "--timeout", "60s") // a busy machine's ZooKeeper takes longer than the default
+	}
 	code := cli.Run(c.t.Context(), cli.Process{Args: args, Stdout: &stdout, Stderr: &stderr, Clock: m.clk})
 	return clitest.Outcome{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
 }

@@ -121,7 +121,7 @@ func (s *story) clones(name, original string) {
 func (s *story) start(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
-		s.hosts[name].child = s.hosts[name].machine.start()
+		s.hosts[name].child = s.hosts[name].start()
 		s.t.Cleanup(s.end) // before what the start has registered
 	}
 }
