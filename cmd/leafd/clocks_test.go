@@ -1,11 +1,9 @@
 package main
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -245,22 +243,5 @@ func TestClockStepsWhileRunning(t *testing.T) {
 	a.step(-time.Hour)
 	s.ready("a")
 	s.is("a", 0)
-	s.ids("a")
-}
-
-// With --max-ahead the clock may be set back by as much: no ID is refused, and a restart waits for it.
-func TestClockIsSetBackWithinMaxAhead(t *testing.T) {
-	s := standalone(t)
-	a := s.host("a", "--max-ahead", "2s", tune("CeilingLead", "6s"))
-	s.ready("a")
-	s.asked("a")
-	s.flows("a")
-	a.step(-1900 * time.Millisecond)
-	require.Eventually(t, func() bool { // it lasts for less than two seconds
-		answer := a.mustGet("/readyz")
-		return answer.status == http.StatusOK && strings.Contains(answer.body, `"clock_behind"`)
-	}, eventually, time.Millisecond)
-	s.stop("a")
-	s.ready("a")
 	s.ids("a")
 }

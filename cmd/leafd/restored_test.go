@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -86,41 +85,4 @@ func TestRestoredBeforeARelease(t *testing.T) {
 	s.ids("released")
 	s.flows("holder")
 	s.never(codeFenced, "holder", "released")
-}
-
-// Daemons were restarted twice since the backup, as by two upgrades: the lives that it knows
-// are none that they know. That it is older is judged first, and none is taken for a copy.
-// Two run on while ZooKeeper is set back, one is stopped, and one is killed.
-func TestRestartedTwiceSinceTheBackup(t *testing.T) {
-	s := ownStory(t)
-	all := strings.Fields("a b stopped killed")
-	for _, name := range all {
-		s.host(name)
-	}
-	s.ready(all...)
-	was := s.workerIDs(all...)
-	backup := s.zk.Backup(t)
-	for range 2 {
-		s.stop(all...)
-		s.ready(all...)
-		s.ids(all...)
-	}
-	instance := s.hosts["stopped"].info().Instance
-	s.stop("stopped")
-	s.kill("killed")
-	s.asked("a", "b")
-	s.flows("a", "b")
-	s.restore(backup)
-	s.says("cluster", "recover")
-	s.settles("stopped", "killed")
-	s.ready(all...)
-	s.confirmed(all...)
-	require.Equal(t, was, s.workerIDs(all...))
-	require.Equal(t, instance, s.hosts["stopped"].info().Instance)
-	s.ids("stopped", "killed")
-	s.flows("a", "b")
-	require.EqualValues(t, 1, s.status().Losses, "one loss, told once")
-	for _, code := range []string{codeFenced, "worker_id_lost"} {
-		s.never(code, all...)
-	}
 }
