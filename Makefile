@@ -22,10 +22,9 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dat
 # compile (Chromium's, Redis') are in files with the build tag long.
 LONG_TESTS    := TestDashboard|TestDashboardSaysWhatIsWrong|TestDashboardIsClosedToOtherPages|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
 LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
-LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestMalformedRequests|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
-LONG_TESTS    := $(LONG_TESTS)|TestLeaseRaisedBetweenLives|TestEntryOfTheNextHolderIsSpoilt|TestPausedMachineOutlivesItsLease|TestFullDiskWhileZooKeeperTakesReports|TestSlicesOfAHolderThatIsCutOff
-LONG_TESTS    := $(LONG_TESTS)|TestRestoredBeforeARelease|TestClaimBeyondTheLayoutHidesNoLoss|TestRestartedTwiceSinceTheBackup|TestRestoredBeforeASuccession|TestRestoredBeforeTheLongestLease
-LONG_TESTS    := $(LONG_TESTS)|TestRootMadeByAClockAhead|TestClaimSettlesForTheLongestSession|TestClockJumpsWhileAClaimSettles
+LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
+LONG_TESTS    := $(LONG_TESTS)|TestSlicesOfAHolderThatIsCutOff
+LONG_TESTS    := $(LONG_TESTS)|TestRestoredBeforeARelease
 LONG_TESTS    := $(LONG_TESTS)|TestWayBackFromAWrongInit|TestNothingDestroysACluster|TestClientsHoldNoMoreThanTheirShare
 LONG_TESTS    := $(LONG_TESTS)|TestPrograms|TestTranscriptsAreOfRedis|TestPromtool|TestSystemdSocketActivate
 LONG_TESTS    := $(LONG_TESTS)|TestGalera|TestStates|TestExplore|TestExploreWithoutARule
