@@ -205,10 +205,13 @@ func TestRecordThatIsNoFile(t *testing.T) {
 			before, err := os.Lstat(path)
 			require.NoError(t, err)
 			c := mustOpen(t, dir)
-			_, err = c.Load()
-			require.ErrorIs(t, err, worker.ErrDamaged)
-			require.ErrorContains(t, err, path)
-			require.ErrorContains(t, err, tc.says)
+			_, peeked := cache.Peek(dir)
+			_, loaded := c.Load()
+			for _, err := range []error{peeked, loaded} {
+				require.ErrorIs(t, err, worker.ErrDamaged)
+				require.ErrorContains(t, err, path)
+				require.ErrorContains(t, err, tc.says)
+			}
 			require.ErrorIs(t, c.Save(cachetest.Example(start)), worker.ErrDamaged)
 			after, err := os.Lstat(path)
 			require.NoError(t, err)

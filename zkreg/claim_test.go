@@ -528,6 +528,14 @@ func TestClaimMeetsAnotherState(t *testing.T) {
 		require.ErrorIs(t, err, worker.ErrExhausted)
 		require.Equal(t, "of 3", tr.entry(3).Instance)
 	})
+	inTree(t, "the parent is gone", func(t *testing.T, tr *tree) {
+		r, me := tr.open("new"), tr.me("new")
+		s, err := r.Look(t.Context(), me)
+		require.NoError(t, err)
+		tr.LoseEntries()
+		_, err = r.Claim(t.Context(), s, me, tr.clk.Millis())
+		require.ErrorIs(t, err, worker.ErrChanged)
+	})
 	inTree(t, "a loss was noted", func(t *testing.T, tr *tree) {
 		r, next := tr.meddled("new")
 		next(func() {

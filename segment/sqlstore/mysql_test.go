@@ -263,21 +263,3 @@ func snapshot(t testing.TB, db *sql.DB) (rows []string) {
 	require.NoError(t, found.Err())
 	return rows
 }
-
-// TestMySQLSpoiltRowHidesNoOther: one row without values among others.
-func TestMySQLSpoiltRowHidesNoOther(t *testing.T) {
-	server, database, db := sharedTable(t, ourScript, "")
-	execSQL(t, db, "ALTER TABLE leaf_alloc MODIFY max_id BIGINT UNSIGNED NULL, MODIFY step BIGINT NULL, MODIFY update_time VARCHAR(40) NULL;"+
-		"INSERT INTO leaf_alloc VALUES ('spoilt', 9223372036854775808, NULL, NULL, 'y'), ('sound', 7, 10, 'd', '2001-02-03 04:05:06')")
-	store := openMySQL(t, server.DSN(database)+generous)
-	rows, err := store.Page(t.Context(), "", "", 10)
-	require.NoError(t, err)
-	require.Len(t, rows, 3)
-	require.Equal(t, segment.Row{Tag: "spoilt", MaxID: -1, Step: -1}, rows[2])
-	require.Equal(t, 2001, rows[1].UpdateTime.Year())
-	_, err = storetest.Fetch(t.Context(), store, "spoilt", 10, 0)
-	require.ErrorIs(t, err, segment.ErrBadRow)
-	r, err := storetest.Fetch(t.Context(), store, "sound", 10, 0)
-	require.NoError(t, err)
-	require.Equal(t, segment.Range{Lo: 7, Hi: 17}, r)
-}
