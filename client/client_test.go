@@ -151,6 +151,7 @@ func TestSmallerMaxBatch(t *testing.T) {
 // TestAnotherDaemon: one that is gone, hangs or talks nonsense is passed over, and taken
 // up again once it is ready.
 func TestAnotherDaemon(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		bad  func(w http.ResponseWriter, r *http.Request, n int) bool
@@ -195,6 +196,7 @@ func TestAnotherDaemon(t *testing.T) {
 // source is back at its home, and the daemons have equal shares of them. While one is away, its sources are
 // spread over the others.
 func TestRollingRestart(t *testing.T) {
+	t.Parallel()
 	const daemons, sources = 4, 200
 	fakes := make([]*fake, daemons)
 	for i := range fakes {
@@ -275,6 +277,7 @@ func TestRefusalMovesOneRequest(t *testing.T) {
 
 // TestAllAway: with no daemon at all, callers wait for the first that comes back.
 func TestAllAway(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	f.do(func(http.ResponseWriter, *http.Request, int) bool { panic(http.ErrAbortHandler) })
 	c := newClient(t, func(c *Config) { c.Addresses = append(c.Addresses, deadAddress(t)) }, f)
@@ -288,6 +291,7 @@ func TestAllAway(t *testing.T) {
 
 // TestLeftAlone: a daemon that fails isn't asked over and over by callers that wait.
 func TestLeftAlone(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		bad  func(w http.ResponseWriter)

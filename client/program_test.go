@@ -12,6 +12,7 @@ import (
 
 // TestProgramOfThePage runs the program of docs/clients/go.md.
 func TestProgramOfThePage(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../docs/clients/go.md")
 	require.NoError(t, err)
 	_, program, ok := strings.Cut(string(page), "```go\n")
