@@ -52,23 +52,6 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-func TestBeyond(t *testing.T) {
-	const threshold = 5 * time.Second
-	for _, test := range []struct {
-		name    string
-		verdict clock.Verdict
-		want    bool
-	}{
-		{"none answered, with an offset all the same", clock.Verdict{Asked: 3, Offset: time.Hour}, false},
-		{"below", clock.Verdict{Asked: 1, Answered: 1, Offset: threshold - 1}, false},
-		{"at it", clock.Verdict{Asked: 1, Answered: 1, Offset: threshold}, true},
-		{"at it, behind", clock.Verdict{Asked: 1, Answered: 1, Offset: -threshold}, true},
-		{"the furthest behind", clock.Verdict{Asked: 1, Answered: 1, Offset: math.MinInt64}, true},
-	} {
-		t.Run(test.name, func(t *testing.T) { require.Equal(t, test.want, test.verdict.Beyond(threshold)) })
-	}
-}
-
 // Of two daemons the one that resumes starts, whichever clock is wrong.
 func TestRefuses(t *testing.T) {
 	const threshold = 5 * time.Second

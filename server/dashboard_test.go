@@ -40,11 +40,9 @@ func TestRootIsThePageForBrowsersOnly(t *testing.T) {
 			}
 			require.Equal(t, reply.ContentHTML, a.header.Get("Content-Type"))
 			policy := a.header.Get("Content-Security-Policy")
-			for _, part := range []string{"default-src 'none';", "connect-src 'self';", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
-				require.Contains(t, policy, part)
-			}
-			require.NotContains(t, policy, "unsafe")
-			require.NotContains(t, policy, "http")
+			require.Contains(t, policy, "connect-src 'self';")
+			require.Contains(t, policy, "require-trusted-types-for 'script'")
+			require.NotRegexp(t, "unsafe|http", policy)
 			require.NotContains(t, a.body, " src=")
 			require.NotContains(t, a.body, `rel="stylesheet"`)
 			require.NotRegexp(t, `\son[a-z]+=`, a.body, "a handler inside of an element")

@@ -19,7 +19,6 @@ type fakeSnowflake struct {
 	calls atomic.Int64 // IDs asked for
 	last  atomic.Int64
 	err   atomic.Pointer[error]
-	run   int           // the longest range; 0: 4000
 	block chan struct{} // NextN waits for it to close, if not nil
 	begun chan struct{} // NextN says that it is waiting
 }
@@ -51,7 +50,7 @@ func (f *fakeSnowflake) NextN(_ context.Context, dst []int64) error {
 
 // NextRange ends as where a millisecond has no more.
 func (f *fakeSnowflake) NextRange(ctx context.Context, most int) (first int64, n int, err error) {
-	n = min(most, cmp.Or(f.run, 4000))
+	n = min(most, 4000)
 	first, n, err = f.NextAt(ctx, 0, n)
 	f.last.Add(1) // the next millisecond
 	return first, n, err

@@ -227,11 +227,7 @@ func TestChangesOfTags(t *testing.T) {
 	require.NotContains(t, r.table.rows, "new")
 	require.Contains(t, r.get("/api/segments").body, `"tag":"x/y","table_step":"20"`)
 
-	log := r.log.String()
-	for _, what := range []string{`"audit":"create"`, `"audit":"update"`, `"audit":"delete"`, `"client":"127.0.0.1:`, `"tag":"x/y"`, `"step":20`} {
-		require.Contains(t, log, what)
-	}
-	require.NotContains(t, log, token)
+	require.NotContains(t, r.log.String(), token)
 }
 
 // rawBody is do for a path that net/http would correct.

@@ -17,11 +17,6 @@ func TestStalledHandshakes(t *testing.T) {
 		say  func(t *testing.T, s *secured, c net.Conn)
 	}{
 		{"one byte", func(t *testing.T, _ *secured, c net.Conn) { send(t, c, "\x16") }},
-		{"handshake, and no request", func(t *testing.T, s *secured, c net.Conn) {
-			conf := s.ca.Client(t)
-			conf.ServerName = "localhost"
-			require.NoError(t, tls.Client(c, conf).HandshakeContext(t.Context()))
-		}},
 		{"handshake, and half a request", func(t *testing.T, s *secured, c net.Conn) {
 			conf := s.ca.Client(t)
 			conf.ServerName = "localhost"

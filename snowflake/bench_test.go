@@ -10,20 +10,10 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
-// wide leaves the millisecond IDs enough that no run uses it up.
-func wide() snowflake.Layout {
-	return snowflake.Layout{Epoch: snowflake.DefaultEpoch, TimeBits: 41, WorkerBits: 2, SequenceBits: 20}
-}
-
-func newBench(b *testing.B, layout snowflake.Layout) *snowflake.Generator {
-	b.Helper()
-	g, err := snowflake.New(snowflake.Config{Layout: layout, Worker: 1, Clock: clock.System(), Fence: openFence{}, Jitter: snowflake.DefaultJitter})
-	require.NoError(b, err)
-	return g
-}
-
 func BenchmarkNextParallel(b *testing.B) {
-	g := newBench(b, wide())
+	wide := snowflake.Layout{Epoch: snowflake.DefaultEpoch, TimeBits: 41, WorkerBits: 2, SequenceBits: 20} // no run uses up a millisecond
+	g, err := snowflake.New(snowflake.Config{Layout: wide, Worker: 1, Clock: clock.System(), Fence: openFence{}, Jitter: snowflake.DefaultJitter})
+	require.NoError(b, err)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

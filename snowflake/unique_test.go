@@ -59,27 +59,23 @@ func TestUniqueUnderContention(t *testing.T) {
 					size = min(1+n%200, each-n)
 				}
 				var err error
+				first := int64(-1)
 				switch {
 				case size == 1 && n%3 == 0: // some that follow one another
-					var first int64
 					first, size, err = g.NextAt(context.Background(), clock.System().Mono(), min(1+n%16, each-n))
-					for j := range ids[n : n+size] {
-						ids[n+j] = first + int64(j)
-					}
 				case size == 1:
 					ids[n], err = g.Next(context.Background())
 				case size%3 == 0: // as a range
-					var first int64
 					first, size, err = g.NextRange(context.Background(), size)
-					for j := range ids[n : n+size] {
-						ids[n+j] = first + int64(j)
-					}
 				default:
 					err = g.NextN(context.Background(), ids[n:n+size])
 				}
 				if err != nil {
 					t.Error(err)
 					return
+				}
+				for j := 0; first >= 0 && j < size; j++ {
+					ids[n+j] = first + int64(j)
 				}
 				n += size
 			}

@@ -313,7 +313,6 @@ type brokenLine struct {
 	worker.Registry
 
 	broken atomic.Bool
-	until  chan struct{} // where there is one no report is answered before it is closed
 }
 
 // runOver runs d over a line to the registry, which has taken its first report.
@@ -345,9 +344,6 @@ func (l *brokenLine) Write(ctx context.Context, s worker.Snapshot, r worker.Reco
 func (l *brokenLine) down() error {
 	if !l.broken.Load() {
 		return nil
-	}
-	if l.until != nil {
-		<-l.until
 	}
 	return worker.ErrUnreachable
 }

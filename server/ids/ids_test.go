@@ -93,16 +93,21 @@ func newIDs(t *testing.T) *Server {
 	return s
 }
 
-// What clients of the Redis protocol are refused with as often as they like allocates nothing.
-func TestUnknownTagsAllocateNothing(t *testing.T) {
-	s := newIDs(t)
-	var answers bytes.Buffer
-	commands := bytes.NewReader(bytes.Repeat([]byte("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n"), 100))
+// unknownTags returns a client that sends n commands for a tag that there isn't, and what it is answered.
+func unknownTags(t *testing.T, s *Server, n int) (*redisClient, *bytes.Reader, *bytes.Buffer) {
+	t.Helper()
+	commands, answers := bytes.NewReader(bytes.Repeat([]byte("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n"), n)), new(bytes.Buffer)
 	client := s.newRedisClient(acceptedID(t, &played{}).State.(*client), 1)
 	client.session = resp.New(struct {
 		io.Reader
 		io.Writer
-	}{commands, &answers}, client)
+	}{commands, answers}, client)
+	return client, commands, answers
+}
+
+// What clients of the Redis protocol are refused with as often as they like allocates nothing.
+func TestUnknownTagsAllocateNothing(t *testing.T) {
+	client, commands, answers := unknownTags(t, newIDs(t), 100)
 	allocs := testing.AllocsPerRun(100, func() {
 		answers.Reset()
 		_, _ = commands.Seek(0, io.SeekStart)
@@ -120,11 +125,7 @@ func TestCommandsGiveWay(t *testing.T) {
 		s.RedisCounts(func(_ string, count uint64) bool { n += count; return true })
 		return n
 	}
-	client := s.newRedisClient(acceptedID(t, &played{}).State.(*client), 1)
-	client.session = resp.New(struct {
-		io.Reader
-		io.Writer
-	}{strings.NewReader(strings.Repeat("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n", 100)), new(bytes.Buffer)}, client)
+	client, _, _ := unknownTags(t, s, 100)
 	seen := make(chan uint64, 1)
 	go func() { seen <- failed() }()
 	require.ErrorIs(t, client.session.Serve(), io.EOF)

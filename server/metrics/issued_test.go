@@ -70,13 +70,3 @@ func TestIssuedRandomWalk(t *testing.T) {
 	}
 	require.Len(t, before, MaxIssued+1, "the walk has more tags than are shown")
 }
-
-// TestIssuedTagsWithoutASeries are counted all the same.
-func TestIssuedTagsWithoutASeries(t *testing.T) {
-	i := newIssued()
-	for _, name := range []string{Rest, "\xff\xfe", string(make([]byte, 513))} {
-		got := i.scraped(t, map[string]int64{name: 7})
-		require.Len(t, got, 1, "%q", name)
-	}
-	require.Equal(t, map[string]int64{Rest: 21}, i.scraped(t, nil))
-}

@@ -1,7 +1,6 @@
 package peerclock
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -65,25 +64,4 @@ func TestOffsetsThatDontFit(t *testing.T) {
 	}
 	require.Greater(t, offset(253370764799999, at(1800), MaxTimeout), 250*365*24*time.Hour)
 	require.Less(t, offset(946684800000, at(2261), 0), -250*365*24*time.Hour)
-}
-
-func FuzzAnswer(f *testing.F) {
-	f.Add([]byte(`{"node":"a:8080","owner":"0b5c7ec2-8d4e-4b9c-9d54-3f1f5b0a7c11","worker_id":7,"timestamp":1700000000000}`))
-	f.Add([]byte(`{"timestamp":1.7e12}`))
-	f.Add([]byte(`{"timestamp":null,"TIMESTAMP":1700000000000}`))
-	f.Add([]byte("\xff\x00\x1b[2J"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := parseAnswer(body)
-		if err != nil {
-			require.ErrorIs(t, err, ErrAnswer)
-			require.Equal(t, answer{}, a)
-			require.Less(t, len(err.Error()), 120)
-			return
-		}
-		require.True(t, plausible(a.timestamp))
-		require.LessOrEqual(t, len(a.node)+len(a.cluster), 2*maxName)
-		// What it was taken from is JSON, and says so.
-		var object map[string]any
-		require.NoError(t, json.Unmarshal(body, &object))
-	})
 }

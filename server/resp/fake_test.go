@@ -20,10 +20,7 @@ type fake struct {
 	writes  int
 	last    int64
 	errors  map[string]int
-	token   string
 	held    bool // a batch was not released
-
-	authorized bool
 }
 
 var errFake = errors.New("no such tag")
@@ -75,20 +72,11 @@ func (f *fake) Decode(id []byte) ([]Field, error) {
 	return []Field{{"id", 5, ""}, {"timestamp", 1, ""}, {"time", 0, "t"}, {"worker", 2, ""}, {"sequence", 3, ""}, {"layout", 0, "41+10+12"}}, nil
 }
 
-func (f *fake) Authorize(user, password []byte) (ok, open bool) {
-	ok = f.token != "" && string(password) == f.token && (user == nil || string(user) == "default")
-	f.authorized = f.authorized || ok
-	return ok, f.token == ""
-}
+func (f *fake) Authorize(_, _ []byte) (ok, open bool) { return false, true }
 
-func (f *fake) Forget() { f.authorized = false }
+func (f *fake) Forget() {}
 
-func (f *fake) Info() []byte {
-	if f.authorized {
-		return []byte("secret")
-	}
-	return []byte("public")
-}
+func (f *fake) Info() []byte { return []byte("public") }
 
 func (f *fake) Answer(err error) (code, message string) { return "UNKNOWN_KEY", err.Error() }
 

@@ -77,25 +77,6 @@ func TestProtocols(t *testing.T) {
 	require.True(t, strings.HasPrefix(answers(strings.NewReader(array("HELLO", "3") + array("LEAF.DECODE", "5"))).written.String()[len(strings.Split(three, "_\r\n")[0]):], "%6\r\n$2\r\nid\r\n:5\r\n"))
 }
 
-// A password where one is set: what it opens is the source's to decide.
-func TestPassword(t *testing.T) {
-	ask := func(in ...string) string {
-		f := newFake(strings.NewReader(strings.Join(in, "")))
-		f.token = "secret"
-		_ = New(f, f).Serve()
-		return f.written.String()
-	}
-	wrong := "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
-	info := array("INFO")
-	require.Equal(t, wrong+"$6\r\npublic\r\n", ask(array("AUTH", "x"), info))
-	require.Equal(t, wrong, ask(array("AUTH", "alice", "secret")))
-	require.Equal(t, "+OK\r\n$6\r\nsecret\r\n"+wrong, ask(array("AUTH", "secret"), info, array("HELLO", "2", "AUTH", "default", "x")))
-	require.Equal(t, "+OK\r\n+RESET\r\n$6\r\npublic\r\n", ask(array("AUTH", "default", "secret"), array("RESET"), info))
-	hello := ask(array("HELLO", "3", "AUTH", "default", "secret", "SETNAME", "me"), info, array("CLIENT", "GETNAME"))
-	require.True(t, strings.HasSuffix(hello, "=10\r\ntxt:secret\r\n$2\r\nme\r\n"), hello)
-	require.Equal(t, ":1\r\n", ask(array("INCR", "order")), "IDs need none, as by HTTP")
-}
-
 // Regardless of what is announced or sent, a connection holds no more than its
 // bounds, and what exceeds them ends it with one error.
 func TestBounds(t *testing.T) {

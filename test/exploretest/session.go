@@ -14,9 +14,8 @@ type Condition int
 
 // The conditions.
 const (
-	Version    Condition = iota + 1 // a node is written at the version that was read
-	Check                           // another node, the root, is as it was read
-	Connection                      // the connection is the one over which both were read
+	Version Condition = iota + 1 // a node is written at the version that was read
+	Check                        // another node, the root, is as it was read
 )
 
 // drawing is a session with an ID of its own.
@@ -58,9 +57,6 @@ func (l loosened) Multi(ctx context.Context, connection uint64, ops ...any) ([]z
 		default:
 			kept = append(kept, op)
 		}
-	}
-	if l.without == Connection {
-		connection = 0
 	}
 	return l.Session.Multi(ctx, connection, kept...)
 }
