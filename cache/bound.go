@@ -13,12 +13,13 @@ import (
 // BoundName is the file that binds the segments' table to the data directory: it names itself.
 const BoundName = "segments.directory"
 
-// BindSegments binds a segment store beside the record to this directory, durably, and before
-// the store is opened. fresh tells that there is no store yet. worker.ErrCopied:
+// BindSegments binds a segment store beside the record to this directory, durably, and before the
+// store is opened. fresh: there is no store yet. It returns worker.ErrCopied by this rule,
+// os.ErrClosed after Close, or the error of the file:
 //
-// A store whose binding file names another file is a copy, and its ranges are the
-// original's: copying changes that name (DirectoryID). A store without a binding file is
-// bound here, as is any where copies can't be told apart.
+// A store with a binding file that names another file is a copy, and its ranges are the original's:
+// copying changes that name (DirectoryID). A store without a binding file is bound here, as is any
+// where copies can't be told apart.
 func (c *Cache) BindSegments(fresh bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,8 +50,8 @@ func (c *Cache) usable() error {
 	return c.lock.check()
 }
 
-// CheckSegments is worker.ErrCopied where BindSegments refuses the store in dir. It takes no lock,
-// and writes nothing.
+// CheckSegments returns worker.ErrCopied if BindSegments would refuse the store in dir. It takes no
+// lock, and writes nothing.
 func CheckSegments(dir string) error {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -66,9 +66,9 @@ type Cache struct {
 // and proves that a record can be written there: one that is found is written
 // again as it is, a slot that is damaged too.
 //
-// It returns worker.ErrLocked at once when another process holds the directory.
-// A record that can't be trusted is no error here but of Load, and Save then
-// refuses to replace it. The caller must Close what it got.
+// It returns worker.ErrLocked at once if another process holds the directory, and the error of the
+// directory if nothing can be written there. A record that can't be trusted is an error of Load,
+// not of Open, and Save then refuses to replace it. The caller must Close what it got.
 func Open(dir string) (*Cache, error) { return open(dir, realFiles()) }
 
 func open(dir string, files fileOps) (*Cache, error) {
@@ -112,13 +112,11 @@ func (c *Cache) start() (err error) {
 // Path returns the absolute path of the record file.
 func (c *Cache) Path() string { return filepath.Join(c.dir, recordName) }
 
-// Load returns the record saved last. Where one of the two slots is damaged it is the
-// other's, with MaybeStale set: the one that is lost may have been the newer.
-// Errors: worker.ErrNoRecord when none was
-// ever saved in this directory; worker.ErrDamaged when the file is empty, cut short,
-// altered in both slots, missing though one was saved (worker.ErrLost too), no regular
-// file, or not leafd's;
-// ErrUnknownFormat when another leafd wrote it; os.ErrClosed after Close.
+// Load returns the record saved last. Where one of the two slots is damaged it is the other's, with
+// MaybeStale set: the one that is lost may have been the newer. It returns worker.ErrNoRecord if
+// none was ever saved in this directory; worker.ErrDamaged if the file is empty, cut short, altered
+// in both slots, missing though one was saved (worker.ErrLost too), no regular file, or not
+// leafd's; ErrUnknownFormat if another leafd wrote it; os.ErrClosed after Close.
 func (c *Cache) Load() (worker.Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,9 +160,8 @@ func (c *Cache) Load() (worker.Record, error) {
 //	    that is left. So a record of any other writer was put back from a backup, and
 //	    Load says so (Restored) until the next Save.
 //
-// Errors: ErrBadRecord for a record that Load would not accept;
-// worker.ErrLocked when the lock was lost, from then on until a new Open;
-// os.ErrClosed after Close; anything else names the path, what failed and what
+// It returns ErrBadRecord if Load would not accept r; worker.ErrLocked once the lock was lost,
+// until a new Open; os.ErrClosed after Close; any other error names the path, what failed and what
 // to do.
 func (c *Cache) Save(r worker.Record) error {
 	_, record, err := encode(r)

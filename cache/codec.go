@@ -44,8 +44,8 @@ const (
 	recordBytes = slotBytes - 256
 )
 
-// maxMillis is the end of the year 9999: no clock shows more, and a value
-// beyond it is of another unit.
+// maxMillis is the end of the year 9999: no clock shows more, and a value beyond it has another
+// unit.
 const maxMillis = 253402300799999
 
 // Sentinels of this package; those of package worker are used besides.
@@ -108,9 +108,8 @@ func check(r worker.Record) error {
 	return nil
 }
 
-// Fit returns r as a Save keeps it: with as many of its peers, which are there for
-// comfort, as a slot has room for. ErrBadRecord where r may not be saved, or has no room
-// without them.
+// Fit returns r as a Save keeps it: with as many of its peers, which are there for comfort, as a
+// slot has room for. It returns ErrBadRecord if r may not be saved, or has no room without them.
 func Fit(r worker.Record) (worker.Record, error) {
 	r, _, err := encode(r)
 	return r, err

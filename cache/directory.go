@@ -126,7 +126,7 @@ func (f *directory) read() (content, error) {
 	return found, nil
 }
 
-// missing tells a first start from a record that has gone.
+// missing returns worker.ErrNoRecord at a first start, and worker.ErrLost if the record has gone.
 func (f *directory) missing() error {
 	marker := filepath.Join(f.path, markerName)
 	_, err := f.root.Lstat(markerName)
@@ -185,7 +185,7 @@ func (f *directory) readFile(name string, most int64) ([]byte, fs.FileInfo, erro
 	return text, held, err
 }
 
-// hasRecord tells whether the record file's path leads to the file that this process
+// hasRecord reports whether the record file's path leads to the file that this process
 // made, with its length: else it was deleted, replaced or cut.
 func (f *directory) hasRecord() bool {
 	if f.record == nil {

@@ -13,13 +13,13 @@ import (
 // often have none.
 const machineIDPath = "/etc/machine-id"
 
-// DirectoryID tells this data directory from every copy of it, on this machine or another:
-// it is a digest of the lock file's inode number and time of birth, which a copied file doesn't
-// keep; of the file system's ID, which the snapshot of a subvolume or a volume has of its own;
-// and of the machine's ID, which a cloned machine gets new. It stays the
-// same across restarts and moves within the file system, and across remounts where the
-// file system's ID does (XFS makes it of the device number). It is empty where there is neither a
-// time of birth nor a machine ID: nothing tells a copy then.
+// DirectoryID returns what tells this data directory from every copy of it, on this machine or
+// another: a digest of the lock file's inode number and time of birth, which a copied file doesn't
+// keep; of the file system's ID, which the snapshot of a subvolume or a volume has of its own; and
+// of the machine's ID, which a cloned machine gets new. It stays the same across restarts and moves
+// within the file system, and across remounts where the file system's ID does (XFS makes it of the
+// device number). It is empty if there is neither a time of birth nor a machine ID: nothing tells a
+// copy then. It returns the error of the lock file.
 func (c *Cache) DirectoryID() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (o fileOps) idOf(path string, held fs.FileInfo) string {
 	return digest("leafd directory %s %s %s", file, o.fileSystem(path), machine)
 }
 
-// digest is what a text is told from another by.
+// digest returns a short text that differs where texts do.
 func digest(format string, args ...any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
 	return hex.EncodeToString(sum[:8])

@@ -106,7 +106,7 @@ func (l *directoryLock) release() error { return l.lock.Close() }
 // lockBytes is the length of the lock file's text: it is overwritten at once, and never cut.
 const lockBytes = 64
 
-// wrote tells whether the process owner may have written the record, as far as is known.
+// wrote reports whether the process owner may have written the record, as far as is known.
 func (l *directoryLock) wrote(owner string) bool {
 	return len(l.lives) == 0 || slices.Contains(l.lives, life(owner))
 }
@@ -127,7 +127,7 @@ func (l *directoryLock) name(f *directory, owners ...string) error {
 	return nil
 }
 
-// life is what the lock file calls a process.
+// life returns what the lock file calls a process.
 func life(owner string) string { return digest("%s", owner) }
 
 // write leaves our process ID in the lock file, for the message of the next process that

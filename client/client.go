@@ -86,7 +86,8 @@ type Client struct {
 	lookedUp chan struct{}      // mu protects; closed when it has ended; nil: none yet
 }
 
-// New returns a Client. It connects to nothing before the first ID is asked for.
+// New returns a Client. It connects to nothing before the first ID is asked for. It returns an
+// error that names the field of cfg at fault.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (d *daemon) state() (down bool, until time.Duration) {
 	return d.down, d.until
 }
 
-// leave ends what goes on for a daemon whose name hasn't its address any more.
+// leave ends what goes on for a daemon with an address that its name no longer has.
 func (d *daemon) leave() {
 	d.mu.Lock()
 	d.down, d.left = false, true
@@ -76,7 +76,7 @@ func (d *daemon) broke() {
 	}
 }
 
-// pause is how long a daemon is left alone after so many failures before, spread so that
+// pause returns how long a daemon is left alone after so many failures before, spread so that
 // clients don't come back together.
 func pause(failures int) time.Duration {
 	p := min(firstPause<<min(failures, 10), lastPause)

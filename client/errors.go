@@ -25,7 +25,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("client: %s answered %d %s: %s", e.Address, e.Status, e.Code, e.Message)
 }
 
-// Final reports whether asking again later is of no use: the request itself is refused.
+// Final reports whether the request itself is refused, so that asking again later can't help.
 func (e *Error) Final() bool {
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:

@@ -195,7 +195,7 @@ func (s *Source) ask(ctx context.Context, d *daemon, n int) ([]run, error) {
 	return ids, nil
 }
 
-// pause is how long until a daemon may be asked.
+// pause returns how long until a daemon may be asked.
 func (r *requests) pause(c *Client) time.Duration {
 	next := c.mono() + lastPause
 	for _, d := range r.order {

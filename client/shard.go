@@ -6,8 +6,8 @@ import "fmt"
 // the daemons' layout, 5, 5, 12 for 41+5+5+12: shards are 0 to 31 there, (1<<datacenter)-1 at most. The shard is
 // id>>(worker+sequence) & (1<<datacenter - 1) again.
 //
-// IDs stay unique, whatever their shards, for (time, worker, sequence) is unique, provided that all daemons of
-// the cluster have --datacenter 0, and no other cluster's IDs meet these. IDs of one millisecond sort by their shards.
+// IDs stay unique with any shards, for (time, worker, sequence) is unique, provided that all daemons of the cluster
+// have --datacenter 0, and no other cluster's IDs meet these. IDs of one millisecond sort by their shards.
 //
 // It returns an error for bits that no layout has, for a negative ID, for one with a datacenter or a shard in it
 // already, and for a shard that doesn't fit. Segment IDs have no such bits.

@@ -70,7 +70,7 @@ func (l *slice) end() (used int64) {
 	return l.from + (l.next.Swap(math.MaxInt64)+l.size-1)/l.size - 1
 }
 
-// left is for how long IDs can be made from now on.
+// left returns for how long IDs can be made from now on.
 func (l *slice) left(now time.Duration) time.Duration {
 	return max(0, min(l.lasts, l.begins+l.lasts-now))
 }

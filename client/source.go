@@ -14,7 +14,7 @@ import (
 type batch struct {
 	runs []run
 	size int64
-	mask int64         // a call that takes an ID whose place has none of these bits has the fetcher look how many are wanted
+	mask int64         // a call that takes an ID in a place with none of these bits has the fetcher look how many are wanted
 	at   time.Duration // client's monotonic time before the request was sent
 	next atomic.Int64  // first that no call has; may lie beyond the end
 }
@@ -49,10 +49,10 @@ func (b *batch) take(dst []int64) (n int, look bool) {
 	return n, first&b.mask == 0 || first|b.mask < end-1
 }
 
-// left is how many IDs no call has.
+// left returns how many IDs no call has.
 func (b *batch) left() int { return int(max(0, b.size-b.next.Load())) }
 
-// drop takes all that is left, for no call, and returns how many that were.
+// drop takes all that is left, for no call, and returns how many IDs those were.
 func (b *batch) drop() int64 { return max(0, b.size-(b.next.Add(b.size)-b.size)) }
 
 // Source gives the IDs of one key or tag. It is safe for concurrent use.
@@ -134,7 +134,7 @@ func (s *Source) waitForOne(ctx context.Context) (int64, error) {
 	return one[0], nil
 }
 
-// NextN fills dst, or fails for all of it as Next does: IDs that it had taken by then
+// NextN fills dst, or returns an error as Next does, for all of it: IDs that it had taken by then
 // go to no caller.
 func (s *Source) NextN(ctx context.Context, dst []int64) error {
 	b := s.current.Load()
@@ -191,7 +191,7 @@ func (s *Source) wait(ctx context.Context, dst []int64) error {
 	return <-w.done // it was served meanwhile
 }
 
-// late returns the error of a call whose context is done.
+// late returns the error of a call with a context that is done.
 func (s *Source) late(err error) error {
 	return fmt.Errorf("client: no ID from %s in time: %w", s.path, err)
 }

@@ -27,17 +27,17 @@ type Verdict struct {
 	Asked    int // peers that were asked
 }
 
-// Beyond tells whether the peers' clocks are threshold or more away from ours,
+// Beyond reports whether the peers' clocks are threshold or more away from ours,
 // either way. Silence is no disagreement.
 func (v Verdict) Beyond(threshold time.Duration) bool {
 	return v.Answered > 0 && v.Offset.Abs() >= threshold
 }
 
-// Quorum tells whether at least half of those asked answered. Without it no clock is
+// Quorum reports whether at least half of those asked answered. Without it no clock is
 // refused or outvoted, even if all others agree.
 func (v Verdict) Quorum() bool { return 2*v.Answered >= v.Asked }
 
-// Refuses tells whether a start is refused, which takes a Quorum. One answer doesn't tell
+// Refuses reports whether a start is refused, which takes a Quorum. One answer doesn't tell
 // which of the two clocks is wrong: a daemon that resumes, as resumes says, goes on
 // then, so that a wrong clock can't keep the other of two daemons from a restart. A new one
 // can wait, and is refused.

@@ -60,7 +60,7 @@ func (p Panel) Probe(ctx context.Context, addresses []string) []Sample {
 	return slices.DeleteFunc(p.Prober.Probe(ctx, addresses), func(s Sample) bool { return s.Owner == p.Owner })
 }
 
-// AllWell tells that the peers drawn have our time.
+// AllWell reports whether the peers drawn have our time.
 func (p Panel) AllWell(drawn []Sample) bool {
 	return VoteOf(drawn, p.Threshold) == Agree && !Estimate(drawn, p.Estimator).Beyond(p.Threshold)
 }
@@ -100,7 +100,8 @@ func Offsets(samples []Sample) string {
 	return strings.Join(said, ", ")
 }
 
-// Silence says why no peer answered; nil where one did, or there is none.
+// Silence returns the errors of the peers, of the first few, if none of them answered; nil if one
+// did, or there is none.
 func Silence(samples []Sample) error {
 	var errs []error
 	for _, s := range samples {

@@ -36,9 +36,9 @@
 //
 // # Tags without a row
 //
-// A tag whose row is gone is gone once a deletion mark tells so, in the Guard or on this disk. Without one the table may have been swapped,
-// restored or emptied by mistake: what is in memory is served to its end, then requests get ErrUnknownTag, and Troubles tells
-// ErrRowMissing until the row is back or the mark is left.
+// A tag without a row is gone once there is a deletion mark, in the Guard or on this disk. Without one the table may have been
+// swapped, restored or emptied by mistake: what is in memory is served to its end, then requests get ErrUnknownTag, and Troubles
+// tells ErrRowMissing until the row is back or the mark is left.
 //
 // # Figures
 //

@@ -8,11 +8,11 @@ import (
 )
 
 var (
-	// errSkipped is of a tag with a row that another transaction holds, and errAlone of one in a batch that the store can't
-	// lock for as a whole.
+	// errSkipped is the error of a tag with a row that another transaction holds, and errAlone that of one in a batch that
+	// the store can't lock for as a whole.
 	errSkipped = errors.New("the row was skipped")
 	errAlone   = errors.New("to be fetched for alone")
-	// errDeleted is of a tag without a row, with a deletion mark.
+	// errDeleted is the error of a tag without a row, with a deletion mark.
 	errDeleted = fmt.Errorf("%w: it was deleted", ErrUnknownTag)
 )
 
@@ -21,7 +21,7 @@ type fetching struct {
 	*Tag
 	want, floor int64 // IDs to ask for; where the range may begin
 	row         Row
-	high        HighMark // on whose version the new one is written
+	high        HighMark // on the version of which the new one is written
 	r           Range
 	err         error // of this tag alone
 }
@@ -36,7 +36,7 @@ type fetching struct {
 //	    that version and on the version of the root: so no two daemons use one ID, with any table. It is not
 //	    read again only where max_id is the hi that this daemon wrote last; a root that changed, and another connection, drop
 //	    what is known.
-//	committed-alone  Nothing shares the packet of COMMIT, and a range whose COMMIT wasn't confirmed is never used.
+//	committed-alone  Nothing shares the packet of COMMIT, and a range is used only once its COMMIT was confirmed.
 //	moved-forward  lo is the greatest of max_id, high, and the mark on this disk; max_id is left at hi. A table that went
 //	    backwards is so moved forward.
 //	marks-before-use  The mark is read when the tag is first asked for, and on this disk before an ID below it is used.
@@ -349,7 +349,7 @@ func (s *Service) tellLocked(b *batch, f *fetching) {
 	}
 }
 
-// bounded is ask with Config.FetchTimeout, of what tells nothing but its error.
+// bounded calls ask within Config.FetchTimeout, and returns its error.
 func (s *Service) bounded(is error, do func(ctx context.Context) error) error {
 	_, err := ask(s, is, s.cfg.FetchTimeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
 	return err

@@ -84,8 +84,8 @@ type lookups struct {
 	swept   time.Duration            // when old ones were last removed
 }
 
-// Lookup returns the tag that key names, where it is in memory, and else ErrUnknownTag. It doesn't keep
-// key, and allocates nothing.
+// Lookup returns the tag that key names. It returns ErrUnknownTag if that isn't in memory. It doesn't
+// keep key, and allocates nothing.
 func (s *Service) Lookup(key []byte) (*Tag, error) {
 	if t := s.tags.get(key); t != nil {
 		return t, nil
@@ -94,8 +94,8 @@ func (s *Service) Lookup(key []byte) (*Tag, error) {
 }
 
 // Find returns the tag that key names. One that isn't in memory is looked up in the table, for which the request
-// waits, Config.Wait at most. It doesn't keep key. ErrUnknownTag where there is no such row, ErrUnavailable where
-// that isn't known now, or ctx's error.
+// waits, Config.Wait at most. It doesn't keep key. It returns ErrUnknownTag if there is no such row,
+// ErrUnavailable if that isn't known now, or ctx's error.
 func (s *Service) Find(ctx context.Context, key []byte) (*Tag, error) {
 	var w waiter
 	defer w.stop()
@@ -149,7 +149,8 @@ func (s *Service) lookFor(ctx context.Context, name string, w *waiter) error {
 	return nil
 }
 
-// wantLocked has name looked up. ErrUnknownTag where it was a moment ago, and had no row.
+// wantLocked has name looked up. It returns ErrUnknownTag if it was looked up a moment ago, and had
+// no row.
 func (s *Service) wantLocked(name string) (*lookup, error) {
 	l := &s.lookups
 	if at, absent := l.absent[name]; absent && s.clock.Mono()-at < absentFor {
@@ -333,7 +334,7 @@ func (t *Tag) missingLocked(why error) {
 	t.wakeLocked()
 }
 
-// setStepLocked takes in the table's step, and tells of a change.
+// setStepLocked takes in the table's step, and notifies of a change.
 func (t *Tag) setStepLocked(step int64) {
 	if was := t.policy.table; step != was {
 		t.svc.events.add(Event{Kind: KindTagChanged, Tag: t.name, High: t.floor, OldStep: was, NewStep: step})

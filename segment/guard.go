@@ -46,13 +46,14 @@ type Guard interface {
 	// after it, since the guard may have been set back, and its versions be counted
 	// once more.
 	Connection() uint64
-	// Open waits until the guard answers, and reads its root, as new as the guard has it; ErrGuardAway.
+	// Open waits until the guard answers, and reads its root, as new as the guard has it. It returns
+	// ErrGuardAway if it can't.
 	Open(ctx context.Context) (Opened, error)
-	// Read reads the high marks of tags, one for each, in their order; ErrGuardAway.
+	// Read returns the high marks of tags, one for each, in their order. It returns ErrGuardAway if it can't.
 	Read(ctx context.Context, at Opened, tags []string) ([]HighMark, error)
 	// Write writes marks in one transaction, each on its Version, and on the root and the connection of at.
-	// Once it has returned nil the version of each is one more.
-	// ErrGuardAway, ErrGuardConflict, ErrGuardMoved, ErrGuardRefused.
+	// Once it has returned nil the version of each is one more. It returns ErrGuardConflict, ErrGuardMoved or
+	// ErrGuardRefused if nothing was written, and ErrGuardAway if that isn't known.
 	Write(ctx context.Context, at Opened, marks []HighMark) error
 }
 

@@ -356,10 +356,11 @@ func (g *guarded) raiseMarks(at *view, marks []Mark) error {
 	return g.write(at, writes)
 }
 
-// isAway reports whether a view is of no use after err.
+// isAway reports whether a view is useless after err.
 func isAway(err error) bool { return errors.Is(err, ErrGuardAway) || errors.Is(err, ErrGuardMoved) }
 
-// withoutWhy says why ranges are used that the guard doesn't know of; nil where none is. Service.mu is held.
+// withoutWhy returns why ranges are used that the guard doesn't know of; nil where none is. Service.mu is
+// held.
 func (g *guarded) withoutWhy() error {
 	switch {
 	case g == nil || !g.unraised:

@@ -91,7 +91,7 @@ type queue struct {
 	running  sync.WaitGroup
 }
 
-// list is which list t belongs in.
+// list returns which list t belongs in.
 func (t *Tag) list() int {
 	switch {
 	case t.failures > 0:
@@ -104,7 +104,7 @@ func (t *Tag) list() int {
 	return listAhead
 }
 
-// length is how many tags are queued.
+// length returns how many tags are queued.
 func (q *queue) length() (n int) {
 	for i := range q.lists {
 		n += q.lists[i].Len()

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Reserve returns the range that a fetch takes from r: [lo, lo+n) with n the larger of want and
-// the row's step, and lo the larger of max_id and floor. ErrBadRow where the row gives none.
+// Reserve returns the range that a fetch takes from r: [lo, lo+n) with n the larger of want and the
+// row's step, and lo the larger of max_id and floor. It returns ErrBadRow if the row gives none.
 //
 // What holds of a range that it returns:
 //
@@ -51,7 +51,7 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// Hidden tells whether a character is invisible, or changes how those around it are shown:
+// Hidden reports whether a character is invisible, or changes how those around it are shown:
 // controls, bidirectional and other formatting, line separators, private use. Code that makes
 // a tag should refuse it, and code that shows one replace it: others write to the table.
 func Hidden(r rune) bool {

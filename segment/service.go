@@ -24,8 +24,8 @@ var ErrUnavailable = errors.New("no IDs available")
 // said in the end is in the text alone, cut from the chain.
 var ErrLate = errors.New("no answer")
 
-// ErrRowMissing is in the chain of an error about a tag whose row the table doesn't show, and of which nothing tells
-// that it was deleted.
+// ErrRowMissing is in the chain of the error of a tag without a row in the table, where nothing shows that it was
+// deleted.
 var ErrRowMissing = errors.New("the table shows no row")
 
 var (
@@ -99,7 +99,8 @@ type Service struct {
 	lacking  bool              // most tags of the last look have no row
 }
 
-// New returns a service that serves nothing until Run runs. An error names the field at fault.
+// New returns a service that serves nothing until Run runs. It returns an error that names the
+// field of cfg at fault.
 func New(cfg Config) (*Service, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -209,7 +210,7 @@ func (s *Service) useStore(cluster string) (err error) {
 	return nil
 }
 
-// Ready returns nil once the store was reached, and ErrUnavailable with the cause before.
+// Ready returns ErrUnavailable with the cause until the store was reached.
 func (s *Service) Ready() error {
 	if s.reached.Load() {
 		return nil

@@ -55,7 +55,7 @@ func (s *span) run(most int) (first int64, n int, refill bool) {
 	return s.lo + int64(from), int(end - from), from <= s.refill && s.refill < end //nolint:gosec // from < size <= 2^63-1-lo, end-from <= most
 }
 
-// taken is how many offsets have an owner.
+// taken returns how many offsets have an owner.
 func (s *span) taken() int64 { return int64(min(s.used.Load(), s.size)) } //nolint:gosec // size fits int64
 
 // close hands out nothing more, and returns how many offsets had an owner by
@@ -63,8 +63,8 @@ func (s *span) taken() int64 { return int64(min(s.used.Load(), s.size)) } //noli
 // after it at size or above. Adding the rest of a large range instead could wrap.
 func (s *span) close() int64 { return int64(min(s.used.Swap(s.size), s.size)) } //nolint:gosec // size fits int64
 
-// hi is the end of the range.
+// hi returns the end of the range.
 func (s *span) hi() int64 { return s.lo + int64(s.size) } //nolint:gosec // Hi fits int64
 
-// position is the first ID that was not handed out.
+// position returns the first ID that was not handed out.
 func (s *span) position() int64 { return s.lo + s.taken() }

@@ -35,7 +35,7 @@ type use struct {
 	sampledAt time.Duration
 }
 
-// takenLocked is how many IDs were taken under the name of the tag.
+// takenLocked returns how many IDs were taken under the name of the tag.
 func (t *Tag) takenLocked() int64 {
 	n := t.taken
 	if s := t.live.Load(); s != nil {
@@ -121,7 +121,7 @@ func (s *Service) Used(yield func(Status) bool) {
 	}
 }
 
-// Page returns up to limit tags in memory, ordered by name, whose names come after the name after and contain part, in
+// Page returns up to limit tags in memory, ordered by name, that come after the name after and contain part, in
 // whichever case; and how many more follow.
 func (s *Service) Page(after, part string, limit int) (page []*Tag, more int) {
 	part = strings.ToLower(part)
@@ -172,10 +172,10 @@ func (t *Tag) Status() Status {
 	return st
 }
 
-// left is how many IDs of the range were not handed out.
+// left returns how many IDs of the range were not handed out.
 func (s SpanStatus) left() int64 { return s.Hi - s.Position }
 
-// remaining is how many seconds n IDs last at rate.
+// remaining returns how many seconds n IDs last at rate.
 func remaining(n int64, rate float64) *float64 {
 	switch {
 	case n == 0:

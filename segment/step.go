@@ -42,7 +42,7 @@ type moment struct {
 	taken int64
 }
 
-// want is how many IDs to ask for while requests lack waiting. asked is when the range was first wanted.
+// want returns how many IDs to ask for while requests lack waiting. asked is when the range was first wanted.
 func (p *stepPolicy) want(asked moment, waiting int64) int64 {
 	step, limit := max(p.table, p.grown, 1), max(usualStep, p.table)
 	// A range lasts from its publication until the next one is asked for.
@@ -68,5 +68,5 @@ func (p *stepPolicy) note(r Range, table int64, now moment) {
 	p.known = min(p.known+1, 2)
 }
 
-// current is the step in force.
+// current returns the step in force.
 func (p *stepPolicy) current() int64 { return max(p.table, p.grown) }

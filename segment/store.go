@@ -55,15 +55,15 @@ type Move struct {
 
 // Store is a table of segments that many processes share.
 //
-// Every call is bounded by its context. The table of errors of Begin, Tx.Move and Find:
-// ErrStore for what concerns every tag, the others of this package for what concerns a row;
-// any other error concerns the one call, and is never taken for an answer.
+// Every call is bounded by its context. Begin, Tx.Move and Find return ErrStore if an error
+// concerns every tag, the other sentinels of this package if it concerns a row; any other error
+// concerns the one call, and is never taken for an answer.
 type Store interface {
 	// Begin begins a transaction that locks the rows of tags, in the order of their names. One tag's
 	// row is waited for; of several those that another transaction holds are skipped.
 	Begin(ctx context.Context, tags []string) (Tx, error)
-	// Find returns the rows of tags, found by the table's key with one query: those whose names equal
-	// a tag byte for byte, without description and update_time.
+	// Find returns the rows of tags, found by the table's key with one query: those with a name that
+	// equals a tag byte for byte, without description and update_time.
 	Find(ctx context.Context, tags []string) ([]Row, error)
 	// Warm opens a connection for Begin where none is open, and returns at once.
 	Warm()
@@ -76,12 +76,13 @@ type Tx interface {
 	// Rows returns the rows that are locked, as they were read: the names equal the tags byte for byte.
 	// A tag with several rows is there as often.
 	Rows() []Row
-	// Skipped returns the tags whose rows may be there and were not waited for.
+	// Skipped returns the tags with rows that may be there and were not waited for.
 	Skipped() []string
 	// Server names the server that has the rows; "" where there is but one.
 	Server() string
 	// Move moves all of moves by one statement, each only from the max_id that it says, or fails: the
-	// transaction is then good for Rollback alone. ErrBadRow where a column doesn't take the value.
+	// transaction is then good for Rollback alone. It returns ErrBadRow if a column doesn't take the
+	// value.
 	Move(ctx context.Context, moves []Move) error
 	// Commit returns nil only once the database has confirmed the commit. After an error it may have
 	// been done or not.
@@ -92,18 +93,21 @@ type Tx interface {
 
 // Admin changes and lists the table; a Store of leafd implements it too. Its errors are those of Store.
 type Admin interface {
-	// Page returns up to limit rows whose names come after the tag after, in the table's order, of those
-	// that contain part, in whichever case its ASCII letters are.
+	// Page returns up to limit rows with names after the tag after, in the table's order, of those that
+	// contain part, in whichever case its ASCII letters are.
 	Page(ctx context.Context, after, part string, limit int) ([]Row, error)
-	// Get returns the row of tag; ErrUnknownTag.
+	// Get returns the row of tag. It returns ErrUnknownTag if there is none.
 	Get(ctx context.Context, tag string) (Row, error)
-	// Create adds a row; ErrTagExists, ErrBadRow. It calls before, unless that is nil, while it holds
-	// the new row; where that returns an error nothing is added, and that is the error.
+	// Create adds a row. It calls before, unless that is nil, while it holds the new row. It returns
+	// ErrTagExists if there is one, ErrBadRow if r can't be one, or the error of before, and then
+	// nothing was added.
 	Create(ctx context.Context, r Row, before func() error) error
-	// Update changes what isn't nil in c, and returns the row as it was; ErrUnknownTag, ErrBadRow,
-	// ErrLowersMaxID. It calls before as Create does, with the row as it was.
+	// Update changes what isn't nil in c, and returns the row as it was. It calls before as Create
+	// does, with the row as it was. It returns ErrUnknownTag if there is no row, ErrBadRow if it
+	// can't get c, or ErrLowersMaxID.
 	Update(ctx context.Context, tag string, c Change, before func(Row) error) (Row, error)
-	// Delete removes the row, and returns it as it was; ErrUnknownTag. It calls before as Update does.
+	// Delete removes the row, and returns it as it was. It calls before as Update does. It returns
+	// ErrUnknownTag if there is no row.
 	Delete(ctx context.Context, tag string, before func(Row) error) (Row, error)
 }
 
@@ -113,7 +117,7 @@ type Change struct {
 	Description *string
 }
 
-// Mark is the highest end of a range that this daemon has used, or was told of, for a tag.
+// Mark is the highest end of a range that this daemon has used for a tag, or knows to be used.
 type Mark struct {
 	Tag     string
 	High    int64 // no ID at or above it was used here
@@ -139,7 +143,7 @@ type HighWater interface {
 	// Raise records marks durably before it returns. It never lowers High, and keeps Behind where it is set;
 	// Deleted is set as it is in the mark.
 	Raise(ctx context.Context, marks []Mark) error
-	// Raised ends Behind of those of marks whose High is not above the mark's.
+	// Raised ends Behind of those of marks that have a High not above the mark's.
 	Raised(ctx context.Context, marks []Mark) error
 	// Note returns the note of the store, and SetNote replaces it.
 	Note(ctx context.Context) (Note, error)

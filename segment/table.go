@@ -37,7 +37,7 @@ type MaxIDError struct {
 	Err   error // why others may have been used too; nil: the max_id that was given is below Least
 }
 
-// Error says what to give.
+// Error returns a text that says what to give.
 func (e *MaxIDError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("max_id is below %d: IDs of the tag up to there were used already", e.Least)
@@ -119,8 +119,8 @@ func (t *Table) write(ctx context.Context, tag string, k known, change func(h *H
 	return fmt.Errorf("%w, each time that it was read", ErrGuardConflict)
 }
 
-// Create adds r, which begins at maxID, or where that is nil above all that is known, and
-// returns the row. Beside the errors of Admin.Create, a *MaxIDError.
+// Create adds r, which begins at maxID, or where that is nil above all that is known, and returns
+// the row. It returns the errors of Admin.Create, or a *MaxIDError.
 func (t *Table) Create(ctx context.Context, r Row, maxID *int64) (Row, error) {
 	k, err := t.ask(ctx, r.Tag)
 	if err != nil {
@@ -165,8 +165,9 @@ func (t *Table) Create(ctx context.Context, r Row, maxID *int64) (Row, error) {
 	return r, err
 }
 
-// Update changes a row, max_id upward alone, and returns it as it was. A *MaxIDError for a max_id below IDs that are
-// known to be used; the high mark is raised with it, where the Guard answers.
+// Update changes a row, max_id upward alone, and returns it as it was. The high mark is raised with it, where the
+// Guard answers. It returns the errors of Admin.Update, or a *MaxIDError for a max_id below IDs that are known to be
+// used.
 func (t *Table) Update(ctx context.Context, tag string, c Change) (Row, error) {
 	return t.Admin.Update(ctx, tag, c, func(Row) error {
 		if c.MaxID == nil {
@@ -186,7 +187,8 @@ func (t *Table) Update(ctx context.Context, tag string, c Change) (Row, error) {
 }
 
 // Delete removes the row of tag, and returns it; of a row that is gone already it leaves the deletion mark, and returns where
-// the tag's IDs ended. ErrGuardAway where the Guard does not answer.
+// the tag's IDs ended. It returns ErrGuardAway if the Guard does not answer, and ErrUnknownTag if nothing is known of the
+// tag.
 func (t *Table) Delete(ctx context.Context, tag string) (Row, error) {
 	k, err := t.ask(ctx, tag) // before the row is locked
 	if err = errors.Join(err, k.away); err != nil {

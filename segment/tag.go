@@ -101,7 +101,7 @@ func (t *Tag) Try(most int) (first int64, n int) {
 // IDRange is the IDs from First to Last, both among them.
 type IDRange struct{ First, Last int64 }
 
-// NextRanges is Service.NextRanges of the tag.
+// NextRanges appends n IDs of the tag to dst, and returns errors, as Service.NextRanges does.
 func (t *Tag) NextRanges(ctx context.Context, n int, dst []IDRange) ([]IDRange, error) {
 	var w waiter
 	defer w.stop()
@@ -121,7 +121,7 @@ func (t *Tag) nextRanges(ctx context.Context, w *waiter, n int, dst []IDRange) (
 				n -= taken
 			}
 		}
-		if n > 0 { // or what there is of it is taken once the next one is there
+		if n > 0 { // or the rest of it is taken once the next one is there
 			var err error
 			if s, err = t.await(ctx, w, n); err != nil {
 				return dst, err

@@ -83,7 +83,8 @@ func (s *Service) Troubles() (all []Trouble) {
 	return all
 }
 
-// storeWhy says why the store gives no range to any tag, as far as is known; nil where it does. Service.mu is held.
+// storeWhy returns why the store gives no range to any tag, as far as is known; nil where it does. Service.mu is
+// held.
 func (s *Service) storeWhy() error {
 	if o := &s.outage; o.err != nil || errors.Is(o.last, ErrStore) {
 		return o.last
@@ -115,7 +116,7 @@ type Reason struct {
 	Is   error
 }
 
-// Reasons are all errors of a fetch that have a name.
+// Reasons returns all errors of a fetch that have a name.
 func Reasons() []Reason {
 	return []Reason{
 		{"mark", ErrMark},

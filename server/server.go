@@ -55,7 +55,8 @@ type Server struct {
 	keeping sync.WaitGroup // keepHistory
 }
 
-// New returns a Server that answers 503 starting until SetBackend.
+// New returns a Server that answers 503 starting until SetBackend. It returns the error of the registry of
+// metrics.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err

@@ -371,7 +371,7 @@ func (g *Generator) queue(ctx context.Context) error {
 	}
 }
 
-// firstSequence is where a new millisecond starts. One that follows on a
+// firstSequence returns where a new millisecond starts. One that follows on a
 // used-up one starts at 0: there the IDs are spread already, and the jitter
 // would only cost 1 % of the rate.
 func (g *Generator) firstSequence(afterFull bool) uint64 {
@@ -381,7 +381,7 @@ func (g *Generator) firstSequence(afterFull bool) uint64 {
 	return uint64(rand.Uint32N(g.jitter)) //nolint:gosec // spreads load, guards nothing
 }
 
-// elapsed is the time since the epoch in milliseconds as the monotonic clock
+// elapsed returns the time since the epoch in milliseconds as the monotonic clock
 // has moved it on from the last look at the wall clock.
 func (g *Generator) elapsed(mono time.Duration) int64 {
 	return (int64(mono) + g.offsetNS.Load()) / int64(time.Millisecond)
@@ -397,7 +397,7 @@ func (g *Generator) look() int64 {
 	return sinceNS / int64(time.Millisecond)
 }
 
-// below tells whether the time, in ms since the epoch, lies below the ceiling.
+// below reports whether the time, in ms since the epoch, lies below the ceiling.
 func (g *Generator) below(since int64) bool {
 	return clock.Millis(since)+g.layout.Epoch < g.fence.Ceiling()
 }

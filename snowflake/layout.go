@@ -45,7 +45,7 @@ type Layout struct {
 	SequenceBits   uint8        // 1..60
 }
 
-// DefaultLayout is the Java Leaf's: 41 bits of milliseconds (69 years), 10 of
+// DefaultLayout returns the Java Leaf's: 41 bits of milliseconds (69 years), 10 of
 // worker ID (0..1023), 12 of sequence (4096 a millisecond).
 func DefaultLayout() Layout {
 	return Layout{Epoch: DefaultEpoch, TimeBits: 41, WorkerBits: 10, SequenceBits: 12}
@@ -102,16 +102,16 @@ func (l Layout) String() string {
 	return fmt.Sprintf("%d+%d+%d", l.TimeBits, l.WorkerBits, l.SequenceBits)
 }
 
-// HasDatacenter tells whether IDs carry a datacenter.
+// HasDatacenter reports whether IDs carry a datacenter.
 func (l Layout) HasDatacenter() bool { return l.DatacenterBits > 0 }
 
-// MaxDatacenter is the highest datacenter ID; 0 when the layout has none.
+// MaxDatacenter returns the highest datacenter ID; 0 when the layout has none.
 func (l Layout) MaxDatacenter() int64 { return ones(l.DatacenterBits) }
 
-// MaxWorker is the highest worker ID.
+// MaxWorker returns the highest worker ID.
 func (l Layout) MaxWorker() int64 { return ones(l.WorkerBits) }
 
-// MaxSequence is the highest sequence of a millisecond.
+// MaxSequence returns the highest sequence of a millisecond.
 func (l Layout) MaxSequence() int64 { return ones(l.SequenceBits) }
 
 // LeastLendBits is how many bits of sequence a layout has that can lend: half of it, in parts.
@@ -120,7 +120,7 @@ const LeastLendBits = 10
 // Lends reports whether half of the sequence can be lent to others (Config.Half).
 func (l Layout) Lends() bool { return l.SequenceBits >= LeastLendBits }
 
-// End is the last millisecond that an ID can carry.
+// End returns the last millisecond that an ID can carry.
 func (l Layout) End() clock.Millis { return l.Epoch + clock.Millis(ones(l.TimeBits)) }
 
 // ones returns the number with its lowest n bits set.

@@ -314,18 +314,17 @@ func (w *Worker) fence(cause error) error {
 	return cause
 }
 
-// Check returns nil while this life may issue, and an ErrFenced once it is fenced. Troubles tells
-// what else is wrong.
+// Check returns ErrFenced once this life is fenced, and nil before. Troubles returns what else is wrong.
 func (w *Worker) Check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.fenced
 }
 
-// Close records a clean stop: last is the time of the last ID, as Generator.Stop returned it.
-// Call it after Run has returned. The next start then waits for nothing, also where the
-// registry is out of reach and the local file alone remembers, which is no error. A fenced
-// worker records nothing: the record may be another's by now.
+// Close records a clean stop: last is the time of the last ID, as Generator.Stop returned it. Call it after
+// Run has returned. The next start then waits for nothing, also where the registry is out of reach and the
+// local file alone remembers, which is no error. A fenced worker records nothing: the record may be another's
+// by now. It returns the file's error.
 func (w *Worker) Close(ctx context.Context, last clock.Millis) (err error) {
 	defer func() { err = errors.Join(err, w.closeRegistry()) }()
 	w.endLife() // the last report of Run may be under way still; it must not land later
@@ -389,8 +388,8 @@ func (w *Worker) closeRegistry() error {
 // stuckAfter is longer than a report takes, which asks a thousand peers after a jump of the clock.
 const stuckAfter = time.Minute
 
-// Stuck returns an error where Run makes no reports any more: each ends, taken or not. A registry,
-// a file, a clock or peers that fail keep none from it, so that this process is stuck.
+// Stuck returns an error if Run no longer ends its reports. A registry, a file, a clock or peers that fail
+// let a report end all the same, so that it is this process that is stuck.
 func (w *Worker) Stuck() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -403,8 +402,8 @@ func (w *Worker) Stuck() error {
 // recorder counts the writes to one place, of which there are never two at a time: one that
 // hangs fails the ones after it instead of piling them up behind it.
 type recorder struct {
-	// turn is of one write. It is taken where it is decided to write, at once: a goroutine that
-	// takes it later may come after a newer record, and put an older one over it.
+	// turn lets one write in. It is taken where it is decided to write, at once: a goroutine that takes it
+	// later may come after a newer record, and put an older one over it.
 	turn *semaphore.Weighted // immutable
 
 	done, failed atomic.Uint64 // writes
@@ -522,7 +521,7 @@ func (r *Record) adopt(got Record) {
 	r.Floor, r.Limit, r.AckedLimit, r.Acked, r.Current, r.State = got.Floor, got.Limit, got.AckedLimit, got.Acked, got.Current, got.State
 }
 
-// saveIdentity has the file name the life that is about to write, as r does.
+// saveIdentity writes into the file which life writes next, as r has it.
 func (w *Worker) saveIdentity(ctx context.Context, r Record) error {
 	if err := w.local.await(ctx); err != nil { // the report's own record is often under way
 		return err
@@ -531,8 +530,8 @@ func (w *Worker) saveIdentity(ctx context.Context, r Record) error {
 	return w.file(func(me *Record) { me.Acked, me.Current = r.Acked, r.Current })
 }
 
-// Registry returns nil while the registry takes our reports, and otherwise why the
-// last one failed: nothing that stops us from issuing.
+// Registry returns nil while the registry takes our reports, and else the last one's error, which stops
+// nothing from being issued.
 func (w *Worker) Registry() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

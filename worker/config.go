@@ -35,7 +35,7 @@ type Config struct {
 	Layout         string // as snowflake.Layout prints it
 	Epoch          clock.Millis
 	LayoutEnd      clock.Millis // end of the layout's time; 0: not judged
-	BootID         string       // names this run of the machine; empty: what its boot-time clock says of an earlier life isn't judged
+	BootID         string       // names this run of the machine; empty: its boot-time clock isn't compared with an earlier life's
 	Clock          clock.Clock
 	Cache          Cache
 	Registry       Registry      // nil: standalone, as WorkerID
@@ -69,7 +69,7 @@ type Config struct {
 	// or twice the threshold and a second.
 	Settle        time.Duration
 	ReleaseOnStop bool        // gives the worker ID back at each clean stop
-	Notify        func(Event) // is told of each change of state, one call at a time; nil for none
+	Notify        func(Event) // is called with each Event, one call at a time; nil for none
 	// Displaced is why the life before was fenced, in the same process; nil for the first.
 	// What its record says may be another's by now: the registry has to answer.
 	Displaced error

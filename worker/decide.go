@@ -32,7 +32,7 @@ const (
 	Refuse       Action = "leave an empty ensemble alone"  // the root is absent where this record has never seen it
 )
 
-// FixesRoot tells of an action that is about the root, and is Registry.FixRoot's to do.
+// FixesRoot reports whether a changes the root, by Registry.FixRoot.
 func (a Action) FixesRoot() bool {
 	return slices.Contains([]Action{Await, MakeRoot, Repair, NoteLoss, RaiseSession}, a)
 }
@@ -96,7 +96,7 @@ var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never writte
 	rowNone:         {Enroll, Enroll, SetAside, Enroll},
 }
 
-// Decide says what a life does next, by its record and what the registry shows. It keeps:
+// Decide returns what a life does next, by its record and what the registry shows. It keeps:
 //
 //	ended-judges-loss  Every record that was ever acknowledged judges loss, released and ended ones
 //	    too: it shows one where its entry is absent, or before what was acknowledged.
@@ -108,10 +108,10 @@ var decisions = [rows][columns]Action{ //nolint:gochecknoglobals // never writte
 //	    a record that reaches writes it again, and notes no loss.
 //	-  The root has the longest session before anything is issued or claimed.
 //	-  Only the entry at the path of the record's own worker ID tells whether it was lost.
-//	-  A start that finds another life shown as live under its instance watches it. A life of
-//	    this directory is dead, since we hold the directory's lock, and its node stands until its
-//	    session ends; but the directory may be a copy, and the original alive: then it reports
-//	    while we watch, and the entry changes. To a life that issues the entry alone tells of a copy.
+//	-  A start that finds another life shown as live under its instance watches it. A life of this directory
+//	    is dead, since we hold the directory's lock, and its node stands until its session ends; but the
+//	    directory may be a copy, and the original alive: then it reports while we watch, and the entry
+//	    changes. A life that issues knows a copy by the entry alone.
 func Decide(r Record, s Snapshot, now Moment) Action {
 	member := r.Cluster != ""
 	switch root := s.Root; {
@@ -186,11 +186,11 @@ func columnOf(r Record, row row, e *Entry, now Moment) column {
 	}
 }
 
-// damaged tells that e is there and can't be read.
+// damaged reports whether e is there and can't be read.
 func (e *Entry) damaged() bool { return e != nil && e.State == StateDamaged }
 
-// precedes tells that e, another's, is before r's piece. Nothing is issued under a claim: it is
-// judged by what it was made over.
+// precedes reports whether e, another's, is before r's piece. Nothing is issued under a claim: it is judged
+// by what it was made over.
 func (r Record) precedes(e Entry) bool {
 	switch over := e.Over; {
 	case e.State != StateClaiming && e.Limit > e.Floor:
@@ -206,7 +206,7 @@ func (r Record) precedes(e Entry) bool {
 	}
 }
 
-// outlives tells that our own entry e is older than what the registry has acknowledged: before
+// outlives reports whether our own entry e is older than what the registry has acknowledged: before
 // it in the order of floor, limit and life number (loss-before-copy).
 func (r Record) outlives(e Entry) bool {
 	limit := e.Limit

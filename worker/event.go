@@ -9,10 +9,10 @@ import (
 	"github.com/leafd/leafd/snowflake"
 )
 
-// EventKind tells what happened.
+// EventKind is what happened.
 type EventKind string
 
-// What a Worker tells when it happens. What lasts it tells when it is asked: Troubles.
+// The events of a Worker. What lasts is a Trouble.
 const (
 	EventFirstStart    EventKind = "first_start"    // no local record: a new node, or its file is lost
 	EventWaiting       EventKind = "waiting"        // the last stop was unclean; Wait and Until are set
@@ -63,8 +63,8 @@ type Issuer interface {
 	Refused() uint64
 }
 
-// Watch sees to it that a daemon which can't issue is not in the live set, and tells of calls
-// that were refused for a moment, until ctx is done.
+// Watch keeps a daemon that can't issue out of the live set, and notifies of calls that were refused for a
+// moment, until ctx is done. It returns nil.
 func (w *Worker) Watch(ctx context.Context, issuer Issuer) error {
 	var refused uint64
 	// Up to Slew the generator waits for a clock that is behind, and refuses nothing.

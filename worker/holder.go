@@ -43,7 +43,7 @@ type holder struct {
 	settle    settling
 	settlings int // of this start so far
 
-	toldLoss int64 // the loss that was told of, as the root counts
+	toldLoss int64 // the loss that an event was made of, as the root counts
 
 	ends holderEnds
 }
@@ -81,7 +81,7 @@ type settling struct {
 	until time.Duration // monotonic
 }
 
-// covers tells that s is as it was when the settling began.
+// covers reports whether s is as it was when the settling began.
 func (t settling) covers(s Snapshot) bool {
 	return s.Root != nil && s.Entry != nil && t.entry != 0 && t == settling{s.Root.Stat.Version, s.Entry.Stat.Mzxid, s.Conn, t.until}
 }
@@ -166,8 +166,8 @@ func (h *holder) look(ctx context.Context) (Snapshot, error) {
 	return h.ends.registry.Look(ctx, h.rec)
 }
 
-// strange says what there is to do about an ensemble without the root that the record has never
-// seen.
+// strange returns an error that says what to do about an ensemble without the root, at which the record has
+// never seen it.
 func (h *holder) strange() error {
 	return fmt.Errorf("%w: ZooKeeper at %s has no root %s, and this data directory knows that of cluster %s at %s alone: nothing was made. Set --zk right; "+
 		"if that ensemble is gone for good, and this one takes its place: leafd cluster init --again, on this machine", ErrForeign, strings.Join(h.ends.servers, ","), h.rec.Root, h.rec.Cluster, strings.Join(h.rec.Servers, ","))
@@ -188,7 +188,7 @@ func (h *holder) decide(s Snapshot, now clock.Millis) Action {
 	return do
 }
 
-// fixRoot has the registry do what is about the root.
+// fixRoot has the registry change the root as do has it.
 func (h *holder) fixRoot(ctx context.Context, s Snapshot, do Action) error {
 	h.tellOfLoss(do, s)
 	return h.ends.registry.FixRoot(ctx, s, h.rec, do)
@@ -213,7 +213,7 @@ func (h *holder) forget(ctx context.Context, s Snapshot, do Action) error {
 	return nil
 }
 
-// name writes down that this life is about to write (one-directory).
+// name files that this life writes the entry next (one-directory).
 func (h *holder) name(ctx context.Context, r *Record, e *Entry) error {
 	if r.Current.Owner == h.ends.owner {
 		return nil
@@ -320,7 +320,7 @@ func (h *holder) settles(s Snapshot) next {
 	return h.waitSettled(wait)
 }
 
-// waitSettled is the wait for the rest of a settling.
+// waitSettled returns the wait until the end of a settling.
 func (h *holder) waitSettled(left time.Duration) next {
 	again := ""
 	if h.settlings > 1 {
@@ -358,9 +358,9 @@ func (h *holder) claim(ctx context.Context, s Snapshot, now clock.Millis) (Snaps
 	return claim, next{}, nil
 }
 
-// report writes the entry of a life that issues, as r has it, or does what has to be done
-// before that. It returns r with what the registry has acknowledged. ErrFenced, ErrLeaseOver,
-// ErrUnreachable.
+// report writes the entry of a life that issues, as r has it, or does what has to be done before that. It
+// returns r with what the registry has acknowledged. It returns ErrFenced if another has the worker ID or the
+// instance, ErrLeaseOver if the piece ends too soon to be prolonged, and ErrUnreachable.
 func (h *holder) report(ctx context.Context, r Record) (Record, error) {
 	h.rec = r
 	for range 8 { // looks: each change that it meets has a cause
@@ -393,7 +393,7 @@ func (h *holder) report(ctx context.Context, r Record) (Record, error) {
 	return h.rec, fmt.Errorf("%w: a report met one change after another", ErrUnreachable)
 }
 
-// copied says which life has our instance, or which holder our worker ID.
+// copied returns an error that says which life has our instance, or which holder our worker ID.
 func (h *holder) copied(s Snapshot) error {
 	switch e := s.Entry; {
 	case e != nil && e.Instance == h.rec.Instance && (!h.rec.Knows(e.Owner) || h.stirred):
@@ -411,7 +411,7 @@ func (e Entry) holder() string {
 	return fmt.Sprintf("node %s's (%s, at %s, owner %s)", e.Node, e.State, e.Address(), e.Owner)
 }
 
-// tellOfLoss says what is lost, where do is about that.
+// tellOfLoss makes an event of what is lost, if do follows from a loss.
 func (h *holder) tellOfLoss(do Action, s Snapshot) {
 	if do == PutBack && s.Entry.damaged() {
 		h.ends.tell(Event{Kind: EventRewritten, Text: fmt.Sprintf("the entry of worker %d could not be read, as after an edit by hand: this daemon has written it again", h.rec.WorkerID)})

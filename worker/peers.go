@@ -79,7 +79,7 @@ func (w *Worker) addresses(ctx context.Context, known []string) []string {
 	return addresses[:min(len(addresses), maxPeers)]
 }
 
-// allWell tells that the peers drawn have our time, and that those asked before had it too:
+// allWell reports whether the peers drawn have our time, and that those asked before had it too:
 // a clock that was outvoted by all is not right because a draw says so.
 func (w *Worker) allWell(drawn []clock.Sample) bool {
 	return w.Vote() == clock.Agree && w.panel.AllWell(drawn)
@@ -102,16 +102,14 @@ func (w *Worker) watchPeers(ctx context.Context) {
 	}
 }
 
-// errRival returns an error where another life tells that it issues in the cluster and under
-// the worker ID of me; our life began to issue at since (0: not yet). The check rests on no
-// registry: it is what can still be seen where two have one worker ID all the same, as on two
-// ZooKeepers with one cluster's data. It keeps:
+// errRival returns an error if another life answers that it issues in the cluster and under the worker ID of
+// me; our life began to issue at since (0: not yet). The check rests on no registry: it is what can still be
+// seen where two have one worker ID all the same, as on two ZooKeepers with one cluster's data. It keeps:
 //
-//  1. A life that finds another one in its place ends: in the registry (confirm,
-//     ErrFenced), or by what a peer tells. Of two lives that tell each other one worker
-//     ID it is the one that began later, by what both tell of that; at the same time, the
-//     one with the greater owner. A life that does not issue yet begins last. So one of
-//     them goes on. No other rule relies on this.
+//  1. A life that finds another one in its place ends: in the registry (confirm, ErrFenced), or by what a
+//     peer answers. Of two lives that answer each other with one worker ID it is the one that began later, by
+//     when each says that it began; at the same time, the one with the greater owner. A life that does not
+//     issue yet begins last. So one of them goes on. No other rule relies on this.
 //  2. One answer ends nothing: the peer is asked again at once, and has to say the
 //     same again. A life that was displaced, or has outlived its lease, tells no worker ID.
 //
@@ -132,7 +130,7 @@ func (w *Worker) errRival(ctx context.Context, me Record, since clock.Millis, sa
 	return nil
 }
 
-// isRival tells whether the peer has the worker ID of me and goes before it.
+// isRival reports whether the peer has the worker ID of me and goes before it.
 func isRival(s clock.Sample, me Record, since clock.Millis) bool {
 	if s.Err != nil || s.Since == 0 || s.Owner == "" || s.Owner == me.Owner || me.Cluster == "" || s.Cluster != me.Cluster || s.WorkerID != me.WorkerID {
 		return false
@@ -193,11 +191,11 @@ func (w *Worker) confirmJump(ctx context.Context, step clock.Step) error {
 	return nil
 }
 
-// Threshold is how far the clock may be off its peers'.
+// Threshold returns how far the clock may be off its peers'.
 func (w *Worker) Threshold() time.Duration { return w.cfg.Threshold }
 
-// Peers returns what the peers said of their clocks when they were last asked, what
-// that amounts to, and when that was, 0 for never.
+// Peers returns the peers' samples of when they were last asked, what they say together, and when that was, 0
+// for never.
 func (w *Worker) Peers() ([]clock.Sample, clock.Verdict, clock.Millis) {
 	w.mu.Lock()
 	samples, asked := slices.Clone(w.samples), w.asked

@@ -68,7 +68,7 @@ type Record struct {
 	Restored   bool `json:"-"`
 }
 
-// RecordState is what a record says of its worker ID.
+// RecordState is what has become of a record's worker ID.
 type RecordState string
 
 // The states of a record with a worker ID of a registry.
@@ -85,17 +85,17 @@ type Life struct {
 	Number int64  `json:"number"` // above those of all lives that the record knew before
 }
 
-// Holds tells whether e is the entry of r's instance.
+// Holds reports whether e is the entry of r's instance.
 func (r Record) Holds(e Entry) bool { return e.Instance != "" && e.Instance == r.Instance }
 
-// Knows tells whether owner is a life of this very data directory, as far as the record goes:
-// one that may have written what stands in the registry (one-directory).
+// Knows reports whether owner is a life of this very data directory, as far as the record shows: one that may
+// have written what stands in the registry (one-directory).
 func (r Record) Knows(owner string) bool {
 	return owner != "" && (owner == r.Acked.Owner || owner == r.Current.Owner)
 }
 
-// begins names owner as the life that is about to write the entry, nil for none yet: durably,
-// before it does (one-directory).
+// begins makes owner the life that writes the entry e next, nil for none yet; it is filed before that
+// (one-directory).
 func (r *Record) begins(owner string, e *Entry) {
 	number := max(r.Acked.Number, r.Current.Number) + 1
 	if e != nil && e.Instance == r.Instance && r.Knows(e.Owner) {
@@ -105,7 +105,7 @@ func (r *Record) begins(owner string, e *Entry) {
 	r.Current = Life{owner, number}
 }
 
-// Strange tells that none of servers is one at which r has seen its root (right-ensemble).
+// Strange reports whether none of servers is one at which r has seen its root (right-ensemble).
 func (r Record) Strange(servers []string) bool {
 	return len(r.Servers) > 0 && !slices.ContainsFunc(servers, func(s string) bool { return slices.Contains(r.Servers, s) })
 }
@@ -154,13 +154,13 @@ func (r *Record) forget(root Root) {
 //	-  A release leaves limit > floor: an entry with limit = floor is one under which
 //	    nothing was issued.
 
-// Reaches tells whether r's piece, as the registry has acknowledged it, goes on for more
+// Reaches reports whether r's piece, as the registry has acknowledged it, goes on for more
 // than margin from now (ending-piece).
 func (r Record) Reaches(now clock.Millis, margin time.Duration) bool {
 	return r.WorkerID >= 0 && r.State == RecordActive && now.Add(margin) < r.AckedLimit
 }
 
-// claimsAgain tells that e is our own entry, and nothing was issued under it (claim-again).
+// claimsAgain reports whether e is our own entry, and nothing was issued under it (claim-again).
 func (r Record) claimsAgain(e *Entry) bool {
 	return e != nil && r.State == RecordClaiming && e.Instance == r.Instance && e.WorkerID == r.WorkerID && r.Knows(e.Owner) && e.State != StateReleased
 }
@@ -173,7 +173,7 @@ func (r Record) FloorOn(root Root, e *Entry) clock.Millis {
 	switch {
 	case r.claimsAgain(e):
 		floor = max(floor, e.Floor, e.Ceiling, r.Floor, r.Ceiling)
-		if e.State == StateActive { // it may be that of a backup one day, and is older then, whatever its limit
+		if e.State == StateActive { // it may be that of a backup one day, and is older then, with any limit
 			floor = max(floor, e.Floor+1)
 		}
 	case e != nil:
@@ -188,7 +188,7 @@ func (r Record) FloorOn(root Root, e *Entry) clock.Millis {
 // claimAge is how old a claim is, on the registry's clock, before it counts as given up.
 const claimAge = time.Minute
 
-// Follows tells whether r may take the worker ID of e over: now on its own clock, and at by on
+// Follows reports whether r may take the worker ID of e over: now on its own clock, and at by on
 // the registry's, which has no say in our own piece. Where it says no, from is when e's piece
 // ends, or e counts as given up, on our clock; 0 where no time does.
 func (r Record) Follows(e Entry, now, by clock.Millis) (yes bool, from clock.Millis) {
@@ -218,15 +218,15 @@ func (e Entry) FreeFrom() (clock.Millis, bool) {
 	return e.Bound(), e.State == StateReleased || !e.Live && e.State == StateActive
 }
 
-// FreeSoon is how long a start waits for a worker ID, where a piece is about to end, or a claim
-// counts as given up soon, rather than fail for want of another: a claim that was made since the
-// start began, and one that settled before it was given up.
+// FreeSoon is how long a start waits for a worker ID when all are taken, if a piece ends, or a claim counts
+// as given up, within that time: also a claim that was made since the start began, and one that settled
+// before it was given up.
 const FreeSoon = claimAge + 30*time.Second
 
-// Release returns the limit that e has once it is released at now, on the registry's clock.
-// ErrInUse where it isn't free by itself, and force isn't given: force lowers the limit. lead
-// is how far ahead of the registry's clock a daemon that is dead by now can have issued: a
-// ceiling lead, by a clock that was off by twice the threshold at most.
+// Release returns the limit that e has once it is released at now, on the registry's clock. It returns
+// ErrInUse if it isn't free by itself, and force isn't given: force lowers the limit. lead is how far ahead
+// of the registry's clock a daemon that is dead by now can have issued: a ceiling lead, by a clock that was
+// off by twice the threshold at most.
 func (e Entry) Release(now clock.Millis, lead time.Duration, force bool) (clock.Millis, error) {
 	switch {
 	case force:
@@ -250,7 +250,7 @@ type ExhaustedError struct {
 // Unwrap returns ErrExhausted.
 func (e *ExhaustedError) Unwrap() error { return ErrExhausted }
 
-// Error says what is taken, and what frees one.
+// Error returns a text that says what is taken, and what frees one.
 func (e *ExhaustedError) Error() string {
 	when := "none of them ever comes back by itself"
 	if e.Next > 0 {

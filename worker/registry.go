@@ -30,30 +30,29 @@ var (
 	ErrNoEntry = errors.New("no such entry")
 )
 
-// Registry keeps which instance holds which worker ID, and the piece of time in which it may be
-// used. It decides nothing: it shows what there is (Look), and carries out what Decide says
-// (FixRoot, Claim, Write), each time on the condition that the registry is still as the Snapshot
-// shows it. Its methods are called one at a time, but Peers and Close, which may be called at
-// any time. Each returns within its context; ErrUnreachable where the registry doesn't answer, ErrRefused
-// where it answers that it doesn't.
+// Registry keeps which instance holds which worker ID, and the piece of time in which it may be used. It
+// decides nothing: it shows what there is (Look), and carries out what Decide says (FixRoot, Claim, Write),
+// each time on the condition that the registry is still as the Snapshot shows it. Its methods are called one
+// at a time, but Peers and Close, which may be called at any time. Each returns within its context. It
+// returns ErrUnreachable if the registry doesn't answer, and ErrRefused if it answers and does nothing.
 type Registry interface {
-	// Look reads, as new as the registry has it, what Decide has to know about r: the root, the
-	// entry of r.WorkerID, and whether a life is shown as live at that entry's address under
-	// r.Instance. It waits for the registry until ctx is done. ErrForeign (the registry is of
-	// another cluster than r's, or for another layout or epoch, or keeps its entries
-	// elsewhere), ErrDamaged (the root can't be read; an entry that can't is StateDamaged).
+	// Look reads, as new as the registry has it, what Decide has to know about r: the root, the entry of
+	// r.WorkerID, and whether a life is shown as live at that entry's address under r.Instance. It waits for
+	// the registry until ctx is done. It returns ErrForeign if the registry has another cluster than r's,
+	// another layout or epoch, or keeps its entries elsewhere, and ErrDamaged if the root can't be read; an
+	// entry that can't is StateDamaged.
 	Look(ctx context.Context, r Record) (Snapshot, error)
-	// FixRoot does what do says about the root (Action.FixesRoot), as r knows it. ErrNoCluster
-	// for Await, which says what there is to wait for; ErrChanged.
+	// FixRoot changes the root as do has it (Action.FixesRoot), by what r knows. For Await it returns an
+	// ErrNoCluster that says what there is to wait for, and else ErrChanged if the root was changed since s.
 	FixRoot(ctx context.Context, s Snapshot, r Record, do Action) error
-	// Claim finds a worker ID for r, r's own first, and makes its entry a claim of r's
-	// life: its floor is at or above all that may have been issued under it, and not beyond
-	// now. It returns the snapshot with that entry. ErrExhausted (an *ExhaustedError),
-	// ErrNoCluster while no worker ID is given out, ErrChanged.
+	// Claim finds a worker ID for r, r's own first, and makes its entry a claim of r's life: its floor is at
+	// or above all that may have been issued under it, and not beyond now. It returns the snapshot with that
+	// entry. It returns an *ExhaustedError if none is left, ErrNoCluster while no worker ID is given out, and
+	// ErrChanged if the root was changed since s.
 	Claim(ctx context.Context, s Snapshot, r Record, now clock.Millis) (Snapshot, error)
-	// Write makes the entry of r.WorkerID what r says, in that state, where it and the root
-	// are as s shows them, over the connection over which they were read. It returns s with
-	// the entry as it is now. ErrChanged; ErrFenced where another's entry was written over.
+	// Write makes the entry of r.WorkerID what r says, in that state, where it and the root are as s shows
+	// them, over the connection over which they were read. It returns s with the entry as it is now. It
+	// returns ErrChanged if they are not as s shows them, and ErrFenced if another's entry was written over.
 	Write(ctx context.Context, s Snapshot, r Record, state EntryState) (Snapshot, error)
 	// Show sees to it that r's life is in the live set, or not.
 	Show(ctx context.Context, r Record, live bool) error
@@ -95,18 +94,18 @@ type Root struct {
 	Stat             Stat         `json:"-"`
 }
 
-// LongestLease is the longest lease that a daemon of the cluster may have.
+// LongestLease returns the longest lease that a daemon of the cluster may have.
 func (r Root) LongestLease() time.Duration { return time.Duration(r.LongestLeaseMS) * time.Millisecond }
 
-// LongestSession is the longest session time-out that a daemon of the cluster was granted.
+// LongestSession returns the longest session time-out that a daemon of the cluster was granted.
 func (r Root) LongestSession() time.Duration {
 	return time.Duration(r.LongestSessionMS) * time.Millisecond
 }
 
-// LongestLend is the longest time for which a daemon of the cluster may lend numbers.
+// LongestLend returns the longest time for which a daemon of the cluster may lend numbers.
 func (r Root) LongestLend() time.Duration { return time.Duration(r.LongestLendMS) * time.Millisecond }
 
-// Stat is what the registry says of a node of its own.
+// Stat is the registry's own account of a node.
 type Stat struct {
 	Version      int32 // of its data; it begins again at 0 where the node is made again
 	Czxid, Mzxid int64 // writes that made it and wrote it last: each is greater than those before
@@ -119,7 +118,7 @@ type Peer struct {
 	Instance string // UUID of its data directory
 }
 
-// EntryState is what an entry says of itself.
+// EntryState is what has become of an entry's worker ID.
 type EntryState string
 
 // The states of an entry.

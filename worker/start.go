@@ -32,8 +32,8 @@ import (
 //	    written since; it replaces the latter, durably, before it writes the entry itself.
 //	    An entry of our instance that is not older, with any other life, or a record of
 //	    another directory, means that one of two directories is a copy: ours is set aside.
-//	right-root  A record is of one root and one path of the entries: settings that name others are
-//	    a mistake, with which nothing is read or written.
+//	right-root  A record belongs to one root and one path of the entries: settings that name others are a
+//	    mistake, with which nothing is read or written.
 //	boot-time-clock  A clock that is further ahead than the boot-time clock allows since the
 //	    record was written needs the peers: a restart is no way around the guard of a step.
 //	-  The guards refuse with ErrClockRefused; a registry's failure is never
@@ -91,7 +91,7 @@ func (w *Worker) start(ctx context.Context) error {
 	return w.begin(ctx)
 }
 
-// fresh is the record of a directory in which nothing was recorded: a new instance.
+// fresh returns the record of a directory in which nothing was recorded: a new instance.
 func (w *Worker) fresh() Record {
 	return Record{
 		Node: w.cfg.Node, WorkerID: NoWorkerID, Layout: w.cfg.Layout, Epoch: w.cfg.Epoch, Owner: w.cfg.Owner, DirectoryID: w.cfg.DirectoryID,
@@ -146,7 +146,7 @@ func (w *Worker) load(ctx context.Context) (unusable, err error) {
 	return nil, nil
 }
 
-// startAlone is the start of a standalone daemon: its record alone remembers anything.
+// startAlone starts a standalone daemon, which has nothing but its record.
 func (w *Worker) startAlone(ctx context.Context) error {
 	r := &w.holder.rec
 	if err := CheckStandalone(*r, w.cfg.WorkerID); err != nil {
@@ -232,7 +232,7 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 	}
 }
 
-// ends is what our holder works with.
+// ends returns what our reconciler works with.
 func (w *Worker) ends() holderEnds {
 	return holderEnds{
 		registry: w.cfg.Registry, decide: Decide, clk: w.cfg.Clock, owner: w.cfg.Owner, margin: 2 * w.cfg.Threshold,
@@ -240,7 +240,7 @@ func (w *Worker) ends() holderEnds {
 	}
 }
 
-// settleTime is settles-first's: the longest session, and what it takes to report then.
+// settleTime returns settles-first's time: the longest session, and what it takes to report then.
 func (w *Worker) settleTime(root Root) time.Duration {
 	return cmp.Or(w.cfg.Settle, root.LongestSession()+max(leastSettle, 2*w.cfg.Threshold+time.Second))
 }
@@ -262,7 +262,7 @@ func (w *Worker) judged(ctx context.Context) (clock.Millis, error) {
 	return min(now.Wall(), w.anchor.Wall().Add(now.Mono-w.anchor.Mono+step.Suspended)), nil
 }
 
-// guards are those of the clock: the time recorded, the peers', and the ceiling.
+// guards passes the guards of the clock: the time recorded, the peers', and the ceiling.
 func (w *Worker) guards(ctx context.Context) error {
 	r := &w.holder.rec
 	if err := w.checkClock(ctx, *r); err != nil {
@@ -371,8 +371,8 @@ func (w *Worker) passCeiling(ctx context.Context, r Record) error {
 	}
 }
 
-// CheckRoot returns ErrForeign where r is the record of a cluster at another root than the settings
-// name, or with another path of the entries (right-root).
+// CheckRoot returns ErrForeign if r is the record of a cluster at another root than the settings name, or
+// with another path of the entries (right-root).
 func CheckRoot(r Record, root, forever string) error {
 	if r.Cluster == "" || r.Root == root && r.Forever == forever {
 		return nil
@@ -382,8 +382,8 @@ func CheckRoot(r Record, root, forever string) error {
 		ErrForeign, r.Cluster, r.Root, r.Forever, root, forever, r.WorkerID)
 }
 
-// CheckStandalone returns ErrForeign where r is not the record of a standalone daemon with that
-// worker ID: of a registry's, or of another worker ID.
+// CheckStandalone returns ErrForeign if r is a record with a registry's worker ID, or with another one than
+// workerID.
 func CheckStandalone(r Record, workerID int64) error {
 	switch {
 	case r.Cluster != "":

@@ -109,7 +109,7 @@ type Stats struct {
 	PeersAge              time.Duration // how long ago
 }
 
-// Reports tells of the records written to one place.
+// Reports counts the records written to one place.
 type Reports struct {
 	Done   uint64 // writes that were taken
 	Failed uint64 // writes that were not

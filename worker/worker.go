@@ -14,12 +14,12 @@ var (
 	// ErrClockRefused is returned by Start when the clock is behind the time that an earlier
 	// run recorded, or the peers' clocks differ. It is never the registry's fault.
 	ErrClockRefused = errors.New("clock refused")
-	// ErrHeld is returned when another process tells that it issues under this worker ID.
+	// ErrHeld is returned when another process answers that it issues under this worker ID.
 	ErrHeld = errors.New("identity held by another process")
 	// ErrExhausted is returned when no worker ID is left in the layout.
 	ErrExhausted = errors.New("no worker ID left")
-	// ErrCopied tells of a data directory that is a copy of another one, or that
-	// another one is a copy of. Start sets its record aside once the registry answers.
+	// ErrCopied is in the chain where the data directory is a copy of another one, or another one is a copy
+	// of it. Start sets its record aside once the registry answers.
 	ErrCopied = errors.New("copied data directory")
 	// ErrForeign is returned where the settings, the local record and the registry's cluster are
 	// not of one worker ID, layout or cluster, or the lease is longer than the cluster's.
@@ -56,7 +56,8 @@ var (
 
 // Cache is the durable local memory of one daemon.
 type Cache interface {
-	// Load returns the record saved last; ErrNoRecord, ErrDamaged.
+	// Load returns the record saved last. It returns ErrNoRecord if there is none, and ErrDamaged if it can't
+	// be trusted.
 	Load() (Record, error)
 	// Save records r durably before it returns: after a crash at any
 	// moment Load returns r or the record before it, whole. ErrLocked means

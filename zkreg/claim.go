@@ -78,7 +78,7 @@ func (c *claim) list(ctx context.Context) error {
 	return nil
 }
 
-// barred tells of a worker ID that is never ours to take, whatever our entry says.
+// barred reports whether workerID is never ours to take, not even with an entry of ours.
 func (c *claim) barred(workerID int64) bool {
 	return workerID > c.cfg.Layout.MaxWorker() || c.held[workerID] || workerID == 0 && c.shared
 }
@@ -110,8 +110,8 @@ func (c *claim) released(ctx context.Context) (bool, error) {
 	return done, err
 }
 
-// rest takes a number without an entry; or else one past its limit, by our clock and
-// ZooKeeper's, a claim that was given up, or a released one without a hint: in random order.
+// unhinted takes a number without an entry; or else one past its limit, by our clock and ZooKeeper's, a claim
+// that was given up, or a released one without a hint: in random order.
 func (c *claim) rest(ctx context.Context) (bool, error) {
 	return c.among(ctx, false, func(ctx context.Context) ([]int64, error) {
 		err := c.list(ctx)

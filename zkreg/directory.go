@@ -15,27 +15,28 @@ import (
 	"github.com/leafd/leafd/worker"
 )
 
-// Directory is a cluster as seen by its operators, without an identity. Its methods may be
-// called at any time from any goroutine.
+// Directory is a cluster as seen by its operators, without an identity. Its methods may be called at any time
+// from any goroutine. Each returns worker.ErrUnreachable if no server answers in time, and worker.ErrRefused
+// if one refuses.
 type Directory struct{ tree }
 
-// OpenDirectory returns at once and connects in the background. It fails only
-// for what can never work. Of cfg it needs Servers and Clock, and Init its Layout.
+// OpenDirectory returns at once and connects in the background. It returns an error only for a Config that
+// can never work. Of cfg it needs Servers and Clock, and Init its Layout.
 func OpenDirectory(cfg Config) (*Directory, error) {
 	t, err := cfg.connect()
 	return &Directory{t}, err
 }
 
-// Live returns the live nodes that tell an address, ordered by name. worker.ErrUnreachable.
+// Live returns the live nodes that have an address, ordered by name.
 func (d *Directory) Live(ctx context.Context) ([]worker.Peer, error) {
 	all, _, err := d.readLive(ctx)
 	return slices.DeleteFunc(all, func(p worker.Peer) bool { return p.Address == "" }), err
 }
 
-// Entries returns all entries, ordered by worker ID, also where the root is none yet, or can't be
-// read, with which of their holders are live: their owner is. One with an unreadable payload is
-// damaged, and has no more than its worker ID. What has no entry's name is skipped. Of entries with
-// one worker ID, a Java Leaf's and ours, all are returned. worker.ErrUnreachable.
+// Entries returns all entries, ordered by worker ID, each with whether its owner is live; also where there is
+// no root, or it can't be read. One with an unreadable payload is damaged, and has no more than its worker
+// ID. What has no entry's name is skipped. Of entries with one worker ID, a Java Leaf's and ours, all are
+// returned.
 func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
 	_, t, err := t.look(ctx, worker.NoWorkerID)
 	if err != nil && !errors.Is(err, worker.ErrDamaged) {
@@ -74,8 +75,9 @@ func (t tree) Entries(ctx context.Context) ([]worker.Entry, error) {
 	return there, nil
 }
 
-// Look reads what worker.Decide has to know about r, as a daemon's Registry.Look does, but for
-// whether the cluster is r's, and another life of r's instance; and whether the entry's holder is live.
+// Look returns what worker.Decide has to know about r, as a daemon's Registry.Look does, but compares neither
+// cluster nor layout with r's, and looks for no other life of r's instance. It sets whether the entry's
+// holder is live.
 func (d *Directory) Look(ctx context.Context, r worker.Record) (worker.Snapshot, error) {
 	s, t, err := d.look(ctx, r.WorkerID)
 	if err == nil && s.Entry != nil {
@@ -86,12 +88,12 @@ func (d *Directory) Look(ctx context.Context, r worker.Record) (worker.Snapshot,
 	return s, err
 }
 
-// Release marks the entry of workerID released, and returns it as it is then. It is conditional
-// on the entry as it was judged: one that is reported in that moment stays. worker.ErrNoEntry;
-// worker.ErrInUse where its limit has not passed on ZooKeeper's clock, or it is a Java Leaf's;
-// worker.ErrDamaged for one that can't be read: what was issued under it is not known. force lowers the limit
-// (Entry.Release), and has a leafd's entry stand in the place of a Java Leaf's, on the word of the
-// operator that the daemon is dead and never starts again from what it has.
+// Release marks the entry of workerID released, and returns it as it is then. It is conditional on the entry
+// as it was judged: one that is reported in that moment stays. It returns worker.ErrNoEntry if there is none;
+// worker.ErrInUse if its limit has not passed on ZooKeeper's clock, or it is a Java Leaf's; worker.ErrDamaged
+// if it can't be read: what was issued under it is not known. force lowers the limit (Entry.Release), and has
+// a leafd's entry stand in the place of a Java Leaf's, on the word of the operator that the daemon is dead
+// and never starts again from what it has.
 func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (worker.Entry, error) {
 	s, t, err := d.stands(ctx)
 	if err != nil {
@@ -145,15 +147,14 @@ func (d *Directory) Release(ctx context.Context, workerID int64, force bool) (wo
 	return is, nil
 }
 
-// ErrDenied is wrapped by what is refused to our credentials.
+// ErrDenied is in the chain where a request is refused to our credentials.
 var ErrDenied = zk.ErrNoAuth
 
-// Trial finds out whether everything that a daemon of cfg writes would be allowed: it
-// hands ZooKeeper one transaction that does it all, with a last operation that can't
-// succeed. The servers judge each of them in turn, by the ACLs and the credentials of
-// this connection, and then do none: nothing is written, and no client's watch fires. workerID
-// is that of our entry; worker.NoWorkerID for none.
-// ErrDenied, which names the operation; worker.ErrNoCluster; worker.ErrUnreachable.
+// Trial returns nil if everything that a daemon of cfg writes would be allowed: it hands ZooKeeper one
+// transaction that does it all, with a last operation that can't succeed. The servers judge each of them in
+// turn, by the ACLs and the credentials of this connection, and then do none: nothing is written, and no
+// client's watch fires. workerID is that of our entry; worker.NoWorkerID for none. It returns an ErrDenied
+// that names the operation that is not allowed, or worker.ErrNoCluster if there is none.
 func (d *Directory) Trial(ctx context.Context, workerID int64) error {
 	s, t, err := d.stands(ctx)
 	switch {

@@ -28,7 +28,7 @@ type Guard struct{ tree }
 
 var _ segment.Guard = (*Guard)(nil)
 
-// OpenGuard returns at once and connects in the background. It fails only for what can
+// OpenGuard returns at once and connects in the background. It returns an error only for a Config that can
 // never work. Of cfg it needs Servers.
 func OpenGuard(cfg Config) (*Guard, error) {
 	t, err := cfg.connect()
@@ -129,8 +129,8 @@ func (g *Guard) Write(ctx context.Context, at segment.Opened, marks []segment.Hi
 	return err
 }
 
-// makeFolders makes all folders of high marks that are missing, at once: ErrGuardConflict where another
-// daemon has done that meanwhile.
+// makeFolders makes all folders of high marks that are missing, at once. It returns ErrGuardConflict if
+// another daemon has done that meanwhile.
 func (g *Guard) makeFolders(ctx context.Context, at segment.Opened) error {
 	names, stat, err := g.children(ctx, g.high)
 	if err != nil {
@@ -165,7 +165,8 @@ func (g *Guard) change(ctx context.Context, at segment.Opened, ops []any) error 
 	return nil
 }
 
-// asked is err of a request about high marks: ErrGuardRefused where it is an answer, else ErrGuardAway.
+// asked returns err of a request about high marks as ErrGuardRefused if it is an answer, else as
+// ErrGuardAway.
 func asked(err error) error {
 	if _, answered := zksession.Answered(err); answered {
 		return fmt.Errorf("%w: %w", segment.ErrGuardRefused, err)
@@ -173,5 +174,5 @@ func asked(err error) error {
 	return isAway(err)
 }
 
-// isAway is err of a guard that can't be asked.
+// isAway returns err as ErrGuardAway.
 func isAway(err error) error { return fmt.Errorf("%w: %w", segment.ErrGuardAway, err) }

@@ -65,10 +65,10 @@ func parents(p string) (all []string) {
 // longer than a message.
 const folders = 256
 
-// folder is the one of the tags with this hash.
+// folder returns the one of the tags with this hash.
 func (p paths) folder(hash uint32) string { return fmt.Sprintf("%s/%02x", p.high, hash%folders) }
 
-// highOf is the high mark of a tag.
+// highOf returns the high mark of a tag.
 func (p paths) highOf(tag string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(tag))
@@ -78,7 +78,7 @@ func (p paths) highOf(tag string) string {
 // ours is what the names of our entries begin with, before ZooKeeper's sequence number.
 const ours = "worker-"
 
-// entryOf is the only path of a worker ID: ZooKeeper keeps it unique.
+// entryOf returns the only path of a worker ID: ZooKeeper keeps it unique.
 func (p paths) entryOf(workerID int64) string {
 	return fmt.Sprintf("%s/%s%010d", p.forever, ours, workerID)
 }
@@ -86,7 +86,7 @@ func (p paths) entryOf(workerID int64) string {
 // hintOf says that a worker ID was released.
 func (p paths) hintOf(workerID int64) string { return fmt.Sprintf("%s/%010d", p.released, workerID) }
 
-// liveOf is the ephemeral node of an instance that answers at address, an ip:port.
+// liveOf returns the ephemeral node of an instance that answers at address, an ip:port.
 func (p paths) liveOf(address, instance string) string {
 	return p.temporary + "/" + address + "~" + instance
 }
@@ -111,7 +111,7 @@ type entryName struct {
 	workerID int64  // 0..2147483647
 }
 
-// isOurs tells that leafd made it, or a hand for leafd.
+// isOurs reports whether leafd made it, or a hand for leafd.
 func (n entryName) isOurs() bool { return n.raw == fmt.Sprintf("%s%010d", ours, n.workerID) }
 
 // parseName takes an entry's name apart at its last dash. It returns false for
@@ -130,8 +130,8 @@ func parseName(raw string) (entryName, bool) {
 	return entryName{raw: raw, workerID: int64(number)}, true
 }
 
-// StateJava is of an entry that no leafd has written, a Java Leaf's: it has no more than ip, port and
-// timestamp.
+// StateJava is the state of an entry that no leafd has written, a Java Leaf's: it has no more than ip, port
+// and timestamp.
 const StateJava worker.EntryState = "foreign"
 
 // latest is the end of the year 9999: what lies beyond is no time, but damage.
@@ -185,12 +185,12 @@ func want(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// isTime tells that t lies between 1970 and the year 10000.
+// isTime reports whether t lies between 1970 and the year 10000.
 func isTime(t clock.Millis) bool { return t >= 0 && t <= latest }
 
-// decodeEntry reads the payload of the entry at p, ours or a Java Leaf's, which has nothing
-// of what leafd adds: one of ours that lost its owner is damaged, and has a limit still.
-// Fields it doesn't know are left to versions that do. worker.ErrDamaged.
+// decodeEntry reads the payload of the entry at p, ours or a Java Leaf's, which has nothing of what leafd
+// adds: one of ours that lost its owner is damaged, and has a limit still. Fields it doesn't know are left to
+// versions that do. It returns worker.ErrDamaged if that can't be read.
 func decodeEntry(p string, data []byte) (worker.Entry, error) {
 	return decode(p, data, worker.Entry{Timestamp: -1, Ceiling: -1}, worker.ErrDamaged, doEntry, func(d *worker.Entry) error {
 		java := *d == worker.Entry{IP: d.IP, Port: d.Port, Timestamp: d.Timestamp, Ceiling: -1}
@@ -211,11 +211,11 @@ func decodeEntry(p string, data []byte) (worker.Entry, error) {
 	})
 }
 
-// ownerOf is the life that shows itself by an ephemeral node: its payload, which its own instance
+// ownerOf returns the life that shows itself by an ephemeral node: its payload, which its own instance
 // alone reads. An empty one stands for a life that no record knows.
 func ownerOf(payload []byte) string { return cmp.Or(string(payload), "unknown") }
 
-// decodeHigh reads the high mark of a tag at p. segment.ErrGuardRefused.
+// decodeHigh reads the high mark of a tag at p. It returns segment.ErrGuardRefused if that can't be read.
 func decodeHigh(p string, data []byte) (highData, error) {
 	const todo = `set it to {"high":N,"by":""}, with N not below max_id and the tag's highest "high" in all daemons' /api/segments`
 	return decode(p, data, highData{High: -1}, segment.ErrGuardRefused, todo, func(d *highData) error {
@@ -223,7 +223,8 @@ func decodeHigh(p string, data []byte) (highData, error) {
 	})
 }
 
-// decodeRoot reads the data of the root at p, in which each field has to be. worker.ErrDamaged.
+// decodeRoot reads the data of the root at p, in which each field has to be. It returns worker.ErrDamaged if
+// that can't be read.
 func decodeRoot(p string, data []byte) (worker.Root, error) {
 	absent := worker.Root{Epoch: -1, Parent: -1, LongestSessionMS: -1, LongestLendMS: -1, Losses: -1, LostAt: -1, Floor: -1}
 	return decode(p, data, absent, worker.ErrDamaged, doRoot, func(d *worker.Root) error {
@@ -245,9 +246,9 @@ func (c Config) Places() (root, forever string) {
 	return root, cmp.Or(c.ForeverPath, usualForever(root))
 }
 
-// differs says in what root is for other daemons than those of c and p; nil for nothing. IDs of
-// two layouts can be equal regardless of their times, and two parents of the entries give every
-// worker ID twice.
+// differs returns an error that says in what root is for other daemons than those of c and p; nil for
+// nothing. IDs of two layouts can be equal regardless of their times, and two parents of the entries give
+// every worker ID twice.
 func (c Config) differs(p paths, root worker.Root) error {
 	return cmp.Or(
 		want(root.Layout == c.Layout.String() && root.Epoch == c.Layout.Epoch, "the ZooKeeper root %s is for layout %s with epoch %d, and the settings have %s with epoch %d: start with the root's, or take another root",

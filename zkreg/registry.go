@@ -46,7 +46,7 @@ type Config struct {
 	Dial func(zksession.Config) (Session, error)
 }
 
-// margin is how far apart the clocks of two daemons, each off by the threshold, can be.
+// margin returns how far apart the clocks of two daemons, each off by the threshold, can be.
 func (c Config) margin() time.Duration {
 	return 2 * cmp.Or(c.Threshold, worker.DefaultClockThreshold)
 }
@@ -96,8 +96,8 @@ type Registry struct {
 
 var _ worker.Registry = (*Registry)(nil)
 
-// Open returns at once and connects in the background. It fails only for what
-// can never work.
+// Open returns at once and connects in the background. It returns an error only for a Config that can never
+// work.
 func Open(cfg Config) (*Registry, error) {
 	t, err := cfg.connect()
 	return &Registry{tree: t}, err
@@ -183,7 +183,7 @@ func (r *Registry) Write(ctx context.Context, s worker.Snapshot, me worker.Recor
 	return s, nil
 }
 
-// dataOf is the entry of me in state, to be written by us.
+// dataOf returns the entry of me in state, to be written by us.
 func (r *Registry) dataOf(me worker.Record, state worker.EntryState) worker.Entry {
 	ip, port, _ := net.SplitHostPort(r.cfg.Address) // it is one
 	free := state == worker.StateFree
@@ -238,7 +238,7 @@ func createNode(p string, data []byte, flags int32) any {
 	return &zk.CreateRequest{Path: p, Data: data, Flags: flags}
 }
 
-// isConflict tells that a transaction met another state than it was made for.
+// isConflict reports whether a transaction met another state than it was made for.
 func isConflict(err error) bool {
 	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists)
 }

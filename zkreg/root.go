@@ -83,8 +83,8 @@ func (t tree) lose(ctx context.Context, d worker.Root, s worker.Snapshot, me wor
 }
 
 // setRoot makes the root d where it is as s shows it, and does more in the same transaction. Where s shows
-// none it is made, or filled where it is empty: made as another's parent, by hand perhaps.
-// worker.ErrChanged.
+// none it is made, or filled where it is empty: made as another's parent, by hand perhaps. It returns
+// worker.ErrChanged if it is another by now.
 func (t tree) setRoot(ctx context.Context, d worker.Root, s worker.Snapshot, more ...any) error {
 	if s.Root == nil {
 		if err := t.ensure(ctx, append(parents(t.root), t.root)...); err != nil {
@@ -103,18 +103,18 @@ func (t tree) setRoot(ctx context.Context, d worker.Root, s worker.Snapshot, mor
 	return err
 }
 
-// errTaken says of a worker.ErrChanged that the root, and the connection, are as they were: it is
+// errTaken is in the chain of a worker.ErrChanged where the root, and the connection, are as they were: it is
 // about the entry alone.
 var errTaken = errors.New("another was faster")
 
-// change does ops, of which the first is about the root, over the connection of s or not at all
-// (root-checked). worker.ErrChanged where they meet another state, as an errTaken where that is not the
+// change does ops, of which the first checks or writes the root, over the connection of s or not at all
+// (root-checked). It returns worker.ErrChanged if they meet another state, with errTaken if that is not the
 // root's.
 func (t tree) change(ctx context.Context, s worker.Snapshot, ops ...any) ([]zk.MultiResponse, error) {
 	// A snapshot that was read over no connection is written over none.
 	responses, err := t.session.Multi(ctx, cmp.Or(s.Conn, math.MaxUint64), ops...)
 	switch {
-	case isConflict(err) && len(responses) > 0 && responses[0].Error == nil: // what failed is told of the first that does
+	case isConflict(err) && len(responses) > 0 && responses[0].Error == nil: // the error is that of the first that failed
 		err = fmt.Errorf("%w: %w: %w", worker.ErrChanged, errTaken, err)
 	case isConflict(err), errors.Is(err, zksession.ErrOtherConnection):
 		err = fmt.Errorf("%w: %w", worker.ErrChanged, err)
@@ -145,7 +145,7 @@ func (t tree) repair(ctx context.Context, s worker.Snapshot, me worker.Record) e
 	return t.setRoot(ctx, d, s, counter...)
 }
 
-// counterOf is the number that the next sequential node below stat's gets (measured,
+// counterOf returns the number that the next sequential node below stat's gets (measured,
 // ZooKeeper 3.8).
 func counterOf(stat *zk.Stat) int64 { return (int64(stat.Cversion) + int64(stat.NumChildren)) / 2 }
 
@@ -191,7 +191,7 @@ func (t tree) zkNow(ctx context.Context) (clock.Millis, error) {
 	return clock.Millis(done[0].Stat.Mtime), nil
 }
 
-// newRoot is the root of a cluster that has lost nothing, and has no parent yet.
+// newRoot returns the root of a cluster that has lost nothing, and has no parent yet.
 func (t tree) newRoot(cluster string, lease, lend time.Duration) worker.Root {
 	return worker.Root{
 		Cluster: cluster, Epoch: t.cfg.Layout.Epoch, Layout: t.cfg.Layout.String(), Forever: t.forever,
@@ -224,18 +224,18 @@ const (
 	InitStands   InitResult = "already_there" // nothing
 )
 
-// Init makes the cluster of d's settings, Layout among them: the root, the parent of the
-// entries, and what is above them. What an Init before did not finish is finished: the
-// root comes first, and records the parent last. A cluster that stands is left as it is,
-// also where it has lost its entries. lease is the longest that a daemon of it may
-// have, six hours at least (worker.YoungLease), and lend the longest for which it may lend numbers. An error where it is for
-// other daemons, naming both values. Only with fresh is one made where nothing stands: else worker.ErrNoCluster.
+// Init makes the cluster of d's settings, Layout among them: the root, the parent of the entries, and what is above them.
+// What an Init before did not finish is finished: the root comes first, and records the parent last. A cluster that stands
+// is left as it is, also where it has lost its entries. lease is the longest that a daemon of it may have, six hours at
+// least (worker.YoungLease), and lend the longest for which it may lend numbers. Only with fresh is one made where nothing
+// stands. It returns worker.ErrNoCluster if none stands and fresh is false, and an error that has both values if one stands
+// for other daemons.
 func (d *Directory) Init(ctx context.Context, lease, lend time.Duration, fresh bool) (InitResult, error) {
 	return d.init(ctx, lease, lend, fresh, worker.Record{})
 }
 
-// Again is Init of the cluster that r belongs to, as after a loss of data, on the word of the operator that
-// this ensemble takes the place of the one that r has seen.
+// Again makes the cluster that r belongs to once more, as after a loss of data, on the word of the operator
+// that this ensemble takes the place of the one that r has seen. It returns what Init does.
 func (d *Directory) Again(ctx context.Context, r worker.Record) (InitResult, error) {
 	return d.init(ctx, r.LongestLease, r.LongestLend, true, r)
 }
@@ -275,10 +275,10 @@ func (d *Directory) init(ctx context.Context, lease, lend time.Duration, fresh b
 	return "", fmt.Errorf("%w: %s was changed again and again", worker.ErrChanged, d.root)
 }
 
-// Recover notes a loss, on the word of the operator that ZooKeeper was set back to an earlier
-// state: no worker ID is given out until every piece that can have been lost has ended
-// (loss-raises-floor). In a tree that Java Leafs share, it keeps them from all numbers that they have not
-// got. worker.ErrNoCluster, worker.ErrDamaged.
+// Recover notes a loss, on the word of the operator that ZooKeeper was set back to an earlier state: no
+// worker ID is given out until every piece that can have been lost has ended (loss-raises-floor). In a tree
+// that Java Leafs share, it keeps them from all numbers that they have not got. It returns errors as Status
+// does.
 func (d *Directory) Recover(ctx context.Context) (Status, error) {
 	return d.rewriteRoot(ctx, func(t tree, data *worker.Root) (counter []any, err error) {
 		names, stat, err := t.readNames(ctx)
@@ -293,9 +293,8 @@ func (d *Directory) Recover(ctx context.Context) (Status, error) {
 	})
 }
 
-// Open has worker IDs given out again from twice the threshold after now on, on the word of
-// the operator that every daemon that had one is back, or dead and never starts again.
-// worker.ErrNoCluster, worker.ErrDamaged.
+// Open has worker IDs given out again from twice the threshold after now on, on the word of the operator that
+// every daemon that had one is back, or dead and never starts again. It returns errors as Status does.
 func (d *Directory) Open(ctx context.Context) (Status, error) {
 	return d.rewriteRoot(ctx, func(t tree, data *worker.Root) ([]any, error) {
 		now, err := t.zkNow(ctx)
@@ -338,7 +337,8 @@ type Status struct {
 	Known   []string // addresses of the peers that the daemon knew which noted the last loss
 }
 
-// Status returns what stands in the root. worker.ErrNoCluster; worker.ErrDamaged.
+// Status returns what stands in the root. It returns worker.ErrNoCluster if there is none, and
+// worker.ErrDamaged if it can't be read.
 func (d *Directory) Status(ctx context.Context) (Status, error) {
 	seen, t, err := d.stands(ctx)
 	if err != nil {

@@ -23,13 +23,13 @@ type tree struct {
 	cfg Config // immutable
 }
 
-// Close ends the session, and with it an ephemeral node of ours.
+// Close ends the session, and with it an ephemeral node of ours. It returns nil.
 func (t tree) Close() error {
 	t.session.Close()
 	return nil
 }
 
-// Session tells of the session with ZooKeeper, without asking any server.
+// Session returns the state of the session with ZooKeeper, without asking any server.
 func (t tree) Session() zksession.Info { return t.session.Info() }
 
 // read reads a node; a nil Stat for none.
@@ -42,7 +42,7 @@ func (t tree) children(ctx context.Context, p string) ([]string, *zk.Stat, error
 	return orNone(t.session.Children(ctx, p))
 }
 
-// orNone is what was read, where "no such node" is no error: the Stat is nil then.
+// orNone returns what was read, with a nil Stat and no error if there is no such node.
 func orNone[T any](v T, stat *zk.Stat, err error) (T, *zk.Stat, error) {
 	if errors.Is(err, zk.ErrNoNode) {
 		return v, nil, nil
@@ -83,7 +83,8 @@ func (t tree) look(ctx context.Context, workerID int64) (s worker.Snapshot, _ tr
 	return s, t, err
 }
 
-// stands is look at a cluster that has to be there. worker.ErrNoCluster, worker.ErrDamaged.
+// stands looks at a cluster that has to be there. It returns worker.ErrNoCluster if there is none, and
+// worker.ErrDamaged if the root can't be read.
 func (t tree) stands(ctx context.Context) (worker.Snapshot, tree, error) {
 	s, t, err := t.look(ctx, worker.NoWorkerID)
 	if err == nil && s.Root == nil {
@@ -92,8 +93,8 @@ func (t tree) stands(ctx context.Context) (worker.Snapshot, tree, error) {
 	return s, t, err
 }
 
-// absent is the one text about a root that isn't there: only a person knows whether the ensemble
-// is new, and a new cluster in the place of a lost one repeats IDs.
+// absent returns the one error about a root that isn't there: only a person knows whether the ensemble is
+// new, and a new cluster in the place of a lost one repeats IDs.
 func (t tree) absent() error {
 	return fmt.Errorf("%w: nothing is at %s in ZooKeeper: it has lost its data, or the ensemble is new. Where daemons of a cluster have run here, start one that belongs to it, on its data directory, "+
 		"or let one that runs reach ZooKeeper: it puts the cluster back. For a new ensemble see: leafd cluster --help", worker.ErrNoCluster, t.root)
@@ -115,13 +116,14 @@ func (t tree) readNames(ctx context.Context) ([]entryName, *zk.Stat, error) {
 	return names, stat, err
 }
 
-// readEntry reads the entry of a worker ID; nil for none. worker.ErrDamaged, with an entry of
-// StateDamaged: what that means depends on which instance it belongs to.
+// readEntry reads the entry of a worker ID; nil for none. It returns worker.ErrDamaged, with an entry of
+// StateDamaged, if that can't be read: what that means depends on which instance it belongs to.
 func (t tree) readEntry(ctx context.Context, workerID int64) (*worker.Entry, error) {
 	return t.readNamed(ctx, entryName{raw: path.Base(t.entryOf(workerID)), workerID: workerID})
 }
 
-// readNamed is readEntry of any name, a Java Leaf's too, which has its address in its name.
+// readNamed reads an entry of any name, a Java Leaf's too, which has its address in its name, as readEntry
+// does.
 func (t tree) readNamed(ctx context.Context, name entryName) (*worker.Entry, error) {
 	p := t.forever + "/" + name.raw
 	payload, stat, err := t.read(ctx, p)
@@ -156,7 +158,7 @@ func (t tree) readLive(ctx context.Context) ([]worker.Peer, *zk.Stat, error) {
 	return all, stat, err
 }
 
-// shows tells that instance is in the live set.
+// shows reports whether instance is in the live set.
 func shows(live []worker.Peer, instance string) bool {
 	return slices.ContainsFunc(live, func(p worker.Peer) bool { return p.Instance == instance })
 }

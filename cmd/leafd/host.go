@@ -7,5 +7,5 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
-// host is the clock that the daemon goes by, and the packages' own defaults.
+// host returns the clock that the daemon goes by, and the packages' own defaults.
 func host() (clock.Clock, settings.Tuning) { return clock.System(), settings.Tuning{} }

@@ -14,7 +14,7 @@ import (
 	"github.com/leafd/leafd/test/clocktest"
 )
 
-// host is the machine's clock, off by what the file CHAOS_CLOCK says, and the JSON in
+// host returns the machine's clock, off by what the file CHAOS_CLOCK says, and the JSON in
 // CHAOS_TUNING: chaos runs step the one and set the other. Only builds with the tag chaos
 // have it.
 func host() (clock.Clock, settings.Tuning) {

@@ -94,7 +94,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// set is the index of the set of IDs that must differ within, to which those of a key
+// set returns the index of the set of IDs that must differ within, to which those of a key
 // belong: all snowflake IDs are one, regardless of their key, and those of each tag are one.
 func (c Config) set(key int) int {
 	if c.Mode == Segment {

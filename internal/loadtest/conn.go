@@ -56,7 +56,8 @@ type Answer struct {
 	NoStore bool
 }
 
-// Ask sends a request, and reads the answer to it. An error: there was no whole answer, and what came of it counts for nothing.
+// Ask sends a request, and returns the answer to it. It returns an error if there was no whole answer: what came of it counts
+// for nothing.
 func (c *Conn) Ask(ctx context.Context, request []byte) (a Answer, err error) {
 	if c.raw != nil && time.Since(c.used) > idleTimeouts*c.Timeout {
 		c.Close()
@@ -165,15 +166,15 @@ func lines(body []byte) []byte {
 	return []byte(strings.Join(list.IDs, "\n"))
 }
 
-// dialError is of a connection that could not be made.
+// dialError is the error of a connection that could not be made.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-// IsDial reports whether err is of a connection that could not be made.
+// IsDial reports whether err says that a connection could not be made.
 func IsDial(err error) bool { return errors.As(err, new(dialError)) }
 
-// CodeOf says in a word how a request came to have no answer.
+// CodeOf returns a word for why a request has no answer.
 func CodeOf(err error) string {
 	var netErr net.Error
 	switch {
@@ -227,7 +228,7 @@ func parseTarget(raw string, config *tls.Config) (target, error) {
 	return t, nil
 }
 
-// request is the bytes that ask t for n IDs.
+// request returns the bytes that ask t for n IDs.
 func (t target) request(mode Mode, key string, n int) []byte {
 	path := t.prefix + "/api/" + string(mode) + "/get/" + url.PathEscape(key)
 	if n > 1 {

@@ -107,7 +107,7 @@ type TargetCounts struct {
 	Counts
 }
 
-// Surplus is how many of the IDs compared had come before.
+// Surplus returns how many of the IDs compared had come before.
 func (r *Result) Surplus() (n int64) {
 	for _, set := range r.Unique {
 		n += set.Surplus
@@ -265,7 +265,7 @@ func (r *run) result() *Result {
 	return res
 }
 
-// sample is the beginning of what a server said, for people.
+// sample returns the beginning of what a server said, for people.
 func sample(body []byte) string {
 	const most = 200
 	text, more := bytes.TrimSpace(body), ""

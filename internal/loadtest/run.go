@@ -101,7 +101,7 @@ func (r *run) load(ctx context.Context, clients []*client) {
 
 func (r *run) now() time.Duration { return time.Since(r.started) }
 
-// window is how long requests were sent, once that is over.
+// window returns how long requests were sent, once that is over.
 func (r *run) window() time.Duration {
 	if ended := time.Duration(r.ended.Load()); ended > 0 {
 		return min(ended, r.cfg.Duration)
@@ -109,7 +109,7 @@ func (r *run) window() time.Duration {
 	return r.cfg.Duration
 }
 
-// due is how many turns there are up to now.
+// due returns how many turns there are up to now.
 func (r *run) due(now time.Duration) int64 {
 	return int64(math.Ceil(min(now, r.window()).Seconds() * r.cfg.Rate))
 }

@@ -14,8 +14,8 @@ import (
 // a quarter of that.
 const MaxPEM = 1 << 20
 
-// Read returns the content of the regular file at path, of at most most bytes, and its
-// permissions. It keeps:
+// Read returns the content of the regular file at path, of at most most bytes, and its permissions.
+// It returns the error of the system, or one that says why the file is unusable. It keeps:
 //
 //  1. It never waits for a writer. A FIFO without a writer would hang a start, or the
 //     reload of a certificate, for good.
@@ -56,7 +56,7 @@ func regular(path string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("want a regular file, not a %s", Kind(info.Mode()))}
 }
 
-// Kind names the sort of file that a mode tells of.
+// Kind returns the name of the type of file in a mode, for people.
 func Kind(m fs.FileMode) string {
 	switch {
 	case m.IsRegular():

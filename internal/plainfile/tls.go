@@ -14,8 +14,8 @@ type TLSFiles struct {
 	Key  string // its private key; with Cert, or neither; it may be the same file
 }
 
-// Config returns the settings of a client: TLS 1.2 at least, and the name that a server is
-// asked for by has to be in its certificate. The files are read once, here. It fails for a
+// Config returns the settings of a client: TLS 1.2 at least, and the name that a server is asked
+// for by has to be in its certificate. The files are read once, here. It returns an error for a
 // file that can't be read or has nothing of use in it.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}

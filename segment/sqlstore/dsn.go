@@ -38,7 +38,7 @@ func RedactDSN(dsn string) string {
 	return cfg.FormatDSN()
 }
 
-// HasSecret tells whether dsn has anything that RedactDSN hides.
+// HasSecret reports whether dsn has anything that RedactDSN hides.
 func HasSecret(dsn string) bool { return strings.Contains(RedactDSN(dsn), hidden) }
 
 // Password returns the password in dsn, to be looked for in what must not have it.
@@ -117,7 +117,7 @@ var knownParams = []string{ //nolint:gochecknoglobals // a constant list
 	"readTimeout", "rejectReadOnly", "serverPubKey", "strict", "timeTruncate", "timeout", "tls", "writeTimeout",
 }
 
-// whatIsWrong tells what a person may know of err without the dsn's secrets.
+// whatIsWrong returns what is wrong with a dsn, for people, without its secrets.
 func whatIsWrong(dsn string, err error) string {
 	const constant = "invalid DSN: " // the driver's errors that quote nothing
 	if text, ok := strings.CutPrefix(err.Error(), constant); ok {

@@ -47,7 +47,7 @@ func hexOf(s string) string { return "X'" + hex.EncodeToString([]byte(s)) + "'" 
 // literal returns s as text or key has it.
 func literal(format, s string) string { return strings.ReplaceAll(format, "%s", hexOf(s)) }
 
-// whereTags is true of the rows of tags, and of what the collation takes for them.
+// whereTags returns the condition that selects the rows of tags, and what the collation takes for them.
 func whereTags(format string, tags []string) string {
 	literals := make([]string, len(tags))
 	for i, tag := range tags {
@@ -57,7 +57,7 @@ func whereTags(format string, tags []string) string {
 }
 
 // selects returns the SELECT of biz_tag, max_id and step, which are all that leafd needs; with whole what
-// people see beside them, and with server what that tells of itself. NULL stands for what isn't asked for.
+// people see beside them, and with server what names that. NULL stands for what isn't asked for.
 func (f *form) selects(whole, server bool) string {
 	list := []string{"biz_tag", "max_id", "step", "NULL", "NULL", "NULL", "NULL"}
 	if whole && f.description != "" {
@@ -95,7 +95,7 @@ func (f *form) move(moves []segment.Move) string {
 	return "UPDATE " + table + " SET max_id = " + to + " END" + f.touch + whereTags(f.key, tags) + " AND max_id = " + from + " END"
 }
 
-// whereRow is true of the rows that have exactly tag.
+// whereRow returns the condition that selects the rows that have exactly tag.
 func (f *form) whereRow(tag string) string {
 	return whereTags(f.key, []string{tag}) + " AND " + f.bytes + " = " + hexOf(tag)
 }
@@ -199,7 +199,7 @@ func (t TableFacts) form() (*form, error) {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// TableFacts are what the server tells of leaf_alloc.
+// TableFacts are what the server shows about leaf_alloc.
 type TableFacts struct {
 	View          bool // it is no table
 	Engine        string
@@ -227,7 +227,7 @@ func ofTable(alias string) string {
 	return " WHERE " + alias + "TABLE_SCHEMA = DATABASE() AND " + alias + "TABLE_NAME = '" + table + "'"
 }
 
-// tableQuery has a row for each column. One unique key is of biz_tag alone and as a whole.
+// tableQuery has a row for each column. One unique key has biz_tag alone, and as a whole.
 var tableQuery = "SELECT c.COLUMN_NAME, c.DATA_TYPE, c.COLUMN_TYPE LIKE '%unsigned%', c.CHARACTER_MAXIMUM_LENGTH, c.CHARACTER_SET_NAME, c.COLLATION_NAME, " + //nolint:gochecknoglobals // a constant
 	"c.DATA_TYPE IN ('date', 'datetime', 'timestamp') AND c.IS_NULLABLE = 'NO' AND c.COLUMN_DEFAULT IS NULL, " +
 	"t.TABLE_TYPE, t.ENGINE, e.TRANSACTIONS, " +

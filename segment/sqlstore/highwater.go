@@ -75,7 +75,7 @@ func OpenHighWater(path string) (*HighWater, error) {
 }
 
 // errNoStore is returned before Use.
-var errNoStore = errors.New("no store was named whose marks these are")
+var errNoStore = errors.New("no store was named for these marks")
 
 // of runs fn with the ID of the store of Use, and says what failed.
 func (m *HighWater) of(ctx context.Context, doing string, fn func(store int64) error) error {

@@ -16,8 +16,8 @@ import (
 // writes nothing.
 type Inspector struct{ s *Store }
 
-// OpenInspector returns the Inspector of the MySQL database that c names, and connects to
-// nothing yet. ErrBadDSN.
+// OpenInspector returns the Inspector of the MySQL database that c names, and connects to nothing yet. It
+// returns ErrBadDSN if that can't be used.
 func OpenInspector(c Config) (*Inspector, error) {
 	s, err := openMySQL(c)
 	if err != nil {
@@ -32,7 +32,7 @@ func (i *Inspector) Place() string { return i.s.place }
 // Close closes its connections.
 func (i *Inspector) Close() error { return i.s.Close() }
 
-// ServerFacts are what a server tells of itself.
+// ServerFacts are what a server shows about itself and our account.
 type ServerFacts struct {
 	Version  string
 	ReadOnly bool // read_only, super_read_only or innodb_read_only
@@ -55,7 +55,8 @@ const powersQuery = "SELECT GROUP_CONCAT(PRIVILEGE_TYPE ORDER BY PRIVILEGE_TYPE 
 const variablesQuery = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only', " +
 	"'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'binlog_format')"
 
-// Server connects, and asks the server about itself and about our account.
+// Server connects, and returns what the server shows about itself and our account. It returns the driver's
+// error.
 func (i *Inspector) Server(ctx context.Context) (ServerFacts, error) {
 	var f ServerFacts
 	d := i.s.database
@@ -96,18 +97,19 @@ func (f *ServerFacts) weak(found, do string) {
 	f.Weak = append(f.Weak, Weakness{Found: found, Do: do})
 }
 
-// Table reads what leaf_alloc looks like. ErrNoTable.
+// Table returns what leaf_alloc looks like. It returns ErrNoTable if there is none.
 func (i *Inspector) Table(ctx context.Context) (TableFacts, error) {
 	f, err := readTable(ctx, i.s.database)
 	return f, i.s.wrap(ctx, err, "look at "+table)
 }
 
-// Tags returns what the table has; see InspectSQLite.
+// Tags returns what the table has, as InspectSQLite does, or the driver's error.
 func (i *Inspector) Tags(ctx context.Context) ([]TagFacts, error) { return tagFacts(ctx, i.s) }
 
-// Privileges has the server explain each statement that a Store runs, for which it
-// wants the same privileges as for running it. It runs none of them. It returns what the user of the
-// DSN lacks for reading and taking ranges, and for managing tags; nil where allowed.
+// Privileges has the server explain each statement that a Store runs, for which it wants the same privileges
+// as for running it. It runs none of them. It returns as fetch what the user of the DSN lacks for reading and
+// taking ranges, as manage what it lacks for managing tags, nil if all is allowed; and the driver's error
+// otherwise.
 func (i *Inspector) Privileges(ctx context.Context) (fetch, manage, err error) {
 	facts, err := readTable(ctx, i.s.database)
 	if err != nil {
@@ -142,9 +144,9 @@ func (i *Inspector) Privileges(ctx context.Context) (fetch, manage, err error) {
 // unless it may create one, by Open.
 var ErrNoFile = errors.New("no such file")
 
-// InspectSQLite reads the file of a Store through, as OpenSQLite would find it, and
-// writes nothing. It returns what each tag has in max_id and step, -1 for what is no
-// integer. ErrNoFile, that the file is damaged, or why OpenSQLite would refuse it.
+// InspectSQLite reads the file of a Store through, as OpenSQLite would find it, and writes nothing. It
+// returns what each tag has in max_id and step, -1 for what is no integer. It returns ErrNoFile, that the
+// file is damaged, or why OpenSQLite would refuse it.
 func InspectSQLite(ctx context.Context, path string) (rows []TagFacts, err error) {
 	err = inspectFile(ctx, path, table, func(d *database) error {
 		rows, err = tagFacts(ctx, newSQLiteStore(d))
@@ -153,8 +155,8 @@ func InspectSQLite(ctx context.Context, path string) (rows []TagFacts, err error
 	return rows, err
 }
 
-// InspectHighWater is InspectSQLite for the file of HighWater; it returns the marks of store, and how many of
-// others there are.
+// InspectHighWater returns the marks of store in the file of a HighWater, and how many marks of other stores
+// there are. It reads the file, and returns errors, as InspectSQLite does.
 func InspectHighWater(ctx context.Context, path, store string) (marks []segment.Mark, others int, err error) {
 	err = inspectFile(ctx, path, marksTable, func(d *database) error {
 		var id int64

@@ -60,7 +60,7 @@ var mysqlDialect = &dialect{ //nolint:gochecknoglobals // a constant
 	contains:   "LOCATE(LOWER(CONVERT(%s USING utf8mb4)) COLLATE utf8mb4_bin, LOWER(CONVERT(biz_tag USING utf8mb4)) COLLATE utf8mb4_bin) > 0",
 }
 
-// settings are those of each connection, against the DSN and the server if need be.
+// settings returns the variables of each connection, against the DSN and the server if need be.
 //
 //   - strict: else a value that doesn't fit is clipped, with a warning that nothing reads.
 //   - all rows: with a limit tags are missing.
@@ -217,7 +217,7 @@ func connect(ctx context.Context, to driver.Connector, several bool) (driver.Con
 	return conn, nil
 }
 
-// isOn tells whether a server's variable is on, in any of the forms that servers have, or one of several.
+// isOn reports whether a server's variable is on, in any of the forms that servers have, or one of several.
 func isOn(values string) bool {
 	return slices.ContainsFunc(strings.Fields(values), func(value string) bool { return value != "0" && !strings.EqualFold(value, "OFF") })
 }
@@ -250,8 +250,8 @@ func openMySQL(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Reload has new connections made as c says, which names the Store's database
-// (SameDatabase). ErrBadDSN.
+// Reload has new connections made as c says, which names the Store's database (SameDatabase). It returns
+// ErrBadDSN if c can't be used.
 func (s *Store) Reload(c Config) error {
 	if s.servers == nil {
 		return nil

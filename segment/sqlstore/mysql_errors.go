@@ -120,9 +120,8 @@ func judgeMySQL(err error) verdict {
 	return verdict{}
 }
 
-// Said tells the number of the error that a database's server has answered with, and what
-// leafd knows of it; "" where err has no such answer. The text of the answer is the server's,
-// and no part of it.
+// Said returns the number of the error that a database's server has answered with, and what leafd knows of
+// it; "" where err has no such answer. The text of the answer is the server's, and no part of it.
 func Said(err error) string {
 	number := numberOf(err)
 	if number == 0 {

@@ -54,8 +54,7 @@ func (c Config) Name() string {
 	return strings.Join(slices.Sorted(slices.Values(hostsOf(cfg))), ",") + "/" + cfg.DBName
 }
 
-// Check returns ErrBadDSN for a DSN that can't be used. It connects to nothing, and
-// looks at no file.
+// Check returns ErrBadDSN if the DSN can't be used. It connects to nothing, and looks at no file.
 func (c Config) Check() error {
 	if c.Local() {
 		return nil
@@ -75,9 +74,8 @@ func SameDatabase(a, b string) bool {
 	return errA == nil && errB == nil && was.DBName == is.DBName && Config{DSN: a}.Name() == Config{DSN: b}.Name()
 }
 
-// Open opens the Store that c says: see openMySQL and OpenSQLite. ErrBadDSN, or
-// ErrNoFile where the SQLite file is missing and Create is false: looking at a
-// mistyped path must not make a store there.
+// Open opens the Store that c says: see openMySQL and OpenSQLite. It returns ErrBadDSN, or ErrNoFile if the
+// SQLite file is missing and Create is false: looking at a mistyped path must not make a store there.
 func Open(c Config) (*Store, error) {
 	if !c.Local() {
 		return openMySQL(c)

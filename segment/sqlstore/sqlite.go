@@ -167,7 +167,7 @@ func judgeSQLite(err error) verdict {
 	return v
 }
 
-// IsFull tells that SQLite has said that its disk is full.
+// IsFull reports whether SQLite has said that its disk is full.
 func IsFull(err error) bool {
 	code, _ := primary(err)
 	return code == sqlite3.SQLITE_FULL

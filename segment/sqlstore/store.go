@@ -95,7 +95,7 @@ func (s *Store) wrap(ctx context.Context, err error, doing string) error {
 //     lock from its first statement.
 //  2. max_id is moved only from the value that was read, in exactly as many rows as tags. So
 //     even where a lock was no lock, two fetches can't both move it.
-//  3. What the column then holds is what was written: it is an integer whose type takes the value, and no
+//  3. What the column then holds is what was written: it is an integer of a type that takes the value, and no
 //     trigger that our user may see writes it.
 //  4. A row is that of its tag, byte for byte, when it is read and when it is moved.
 //  5. On MySQL a fetch is three round trips: the locking read, which begins the transaction, the write,
@@ -172,8 +172,8 @@ func valid(tags []string) []string {
 	return tags
 }
 
-// scan returns those rows that query finds whose name is one of tags, byte for byte, or all where tags is nil; and what the
-// server has told of itself.
+// scan returns those of the rows that query finds that have one of tags as their name, byte for byte, or all where tags is
+// nil; and what names the server.
 func (s *session) scan(ctx context.Context, query string, tags []string) (list []segment.Row, readOnly, server string, err error) {
 	var tag, maxID, step, description, on, name sql.NullString
 	var updated any

@@ -23,17 +23,17 @@ const (
 
 // Sentinels of conditions that no package below has an error for.
 var (
-	// ErrFencedForGood is of a displaced life that no other may follow.
+	// ErrFencedForGood: no other life may follow on the one that was displaced.
 	ErrFencedForGood = errors.New("fenced for good")
-	// ErrRecordSetAside is of a record that is not this data directory's, or that can't be read.
+	// ErrRecordSetAside: a record was not this data directory's, or could not be read.
 	ErrRecordSetAside = errors.New("record set aside")
-	// ErrMovedForward is of a tag that had its max_id moved forward by a fetch.
+	// ErrMovedForward: a fetch has moved a tag's max_id forward.
 	ErrMovedForward = errors.New("max_id moved forward")
-	// ErrDatabaseChanged is of a fetch that met another server than the one before.
+	// ErrDatabaseChanged: a fetch met another server than the one before.
 	ErrDatabaseChanged = errors.New("database changed")
-	// ErrClockForAMoment is of calls that were refused while the clock was behind.
+	// ErrClockForAMoment: calls were refused while the clock was behind.
 	ErrClockForAMoment = errors.New("clock behind for a moment")
-	// ErrCertificateRefused and ErrCertificateExpiring are told by server.Certificates.
+	// ErrCertificateRefused and ErrCertificateExpiring are those of conn.Certificates.
 	ErrCertificateRefused  = errors.New("changed certificate refused")
 	ErrCertificateExpiring = errors.New("certificate ends soon")
 )

@@ -73,7 +73,7 @@ type Condition struct {
 	*Info
 
 	Stops   Kinds         // as Info has it; also of any cause that keeps a daemon from having a worker ID
-	Subject string        // what it is about: a tag, a disk, a server; "": the daemon
+	Subject string        // a tag, a disk, a server; "": the daemon
 	Err     error         // why; nil: the headline says it all
 	Cause   string        // Err, in words that every client may read
 	Since   time.Duration // on the monotonic clock
@@ -82,7 +82,7 @@ type Condition struct {
 // EventStands is how long an event of severity Alarm stands as a condition.
 const EventStands = 10 * time.Minute
 
-// Of returns the condition that a part tells by a sentinel of the table.
+// Of returns the condition of the row with the sentinel is.
 func Of(is error, subject string, err error) Condition {
 	if row := find(is); row != nil {
 		return row.of(subject, err)
@@ -108,7 +108,7 @@ func Unfit(err error) []Condition {
 	return nil
 }
 
-// find returns the first row whose sentinel err is, and that has a code.
+// find returns the first row with a sentinel that err is, and with a code.
 func find(err error) *Info {
 	i := slices.IndexFunc(table, func(row Info) bool { return row.Is != nil && row.Code != "" && errors.Is(err, row.Is) })
 	if i < 0 {

@@ -58,7 +58,8 @@ const (
 	localShare  = 8
 )
 
-// NewAdmission returns the places of the connections of cfg, with their metrics in its registry.
+// NewAdmission returns the places of the connections of cfg, with their metrics in its registry, or
+// Register's error.
 func NewAdmission(cfg Config) (*Admission, error) {
 	public := int64(cfg.MaxConns)
 	a := &Admission{
@@ -102,10 +103,10 @@ func UnreadBytes(answers string, unread *fair.Resource) prometheus.Collector {
 	}, func() float64 { return float64(unread.Held()) })
 }
 
-// Open is how many connections of a surface are open; those of Redis are among Public's.
+// Open returns how many connections of a surface are open; those of Redis are among Public's.
 func (a *Admission) Open(s Surface) int { return int(a.open[s].Load()) }
 
-// Total is how many connections are open, on all listeners together.
+// Total returns how many connections are open, on all listeners together.
 func (a *Admission) Total() int { return int(a.open[Public].Load() + a.open[Admin].Load()) }
 
 // reserveLocal sets places of Public's apart for unix sockets.

@@ -111,7 +111,7 @@ func SurfaceOf(nc net.Conn) Surface {
 	return Public
 }
 
-// Register registers metrics in reg.
+// Register registers metrics in reg, and returns its error.
 func Register(reg prometheus.Registerer, metrics ...prometheus.Collector) error {
 	for _, m := range metrics {
 		if err := reg.Register(m); err != nil {

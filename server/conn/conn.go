@@ -119,7 +119,7 @@ func (c *Conn) Yielded() {
 	_ = c.raw().Close()
 }
 
-// Begun is called before a Read where some of the next request arrived with the one before.
+// Begun notes, before a Read, that some of the next request arrived with the one before.
 func (c *Conn) Begun() {
 	if c.phase == waiting {
 		c.phase = begun
@@ -258,7 +258,7 @@ const (
 	lingerBytes = 1 << 20
 )
 
-// closesWrite is a connection whose sending half can be closed by itself.
+// closesWrite is a connection that can close its sending half alone.
 type closesWrite interface {
 	net.Conn
 	CloseWrite() error

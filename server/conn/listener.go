@@ -136,7 +136,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// temporary tells whether accept(2) failed for want of a resource that may be there
+// temporary reports whether accept(2) failed for want of a resource that may be there
 // again later.
 func temporary(err error) bool {
 	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {

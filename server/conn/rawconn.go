@@ -48,7 +48,7 @@ func newRawConn(nc net.Conn) net.Conn {
 // NetConn returns the connection below.
 func (c *rawConn) NetConn() net.Conn { return c.Conn }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (c *rawConn) Read(p []byte) (int, error) {
 	c.p, c.n, c.err = p, 0, nil
 	err := c.raw.Read(c.read)
@@ -62,7 +62,7 @@ func (c *rawConn) Read(p []byte) (int, error) {
 	return c.n, err
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (c *rawConn) Write(p []byte) (int, error) {
 	c.p, c.n, c.err = p, 0, nil
 	err := c.raw.Write(c.write)

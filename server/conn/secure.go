@@ -166,7 +166,7 @@ func (c *Conn) handshake() error {
 	return io.EOF
 }
 
-// looksPlain tells whether a client's first bytes begin a request without TLS.
+// looksPlain reports whether a client's first bytes begin a request without TLS.
 func (c *Conn) looksPlain(b [5]byte) bool {
 	if c.l.surface == Redis {
 		return b[0] == '*'

@@ -43,7 +43,7 @@ type Owner interface {
 	Yielded()
 }
 
-// Ticket is a part of a Resource. It is a field of its owner; the zero value is of none.
+// Ticket is a part of a Resource. It is a field of its owner; the zero value belongs to no Resource.
 type Ticket struct {
 	owner      Owner
 	weight     int64
@@ -87,7 +87,7 @@ type Resource struct {
 	holders map[Address]*holder
 	all     []*holder
 	most    []*holder // those with more than a small part, ordered by it
-	round   *holder   // a ring: the one whose turn it is; for Turns
+	round   *holder   // a ring: the one that has its turn; for Turns
 	spare   *holder   // a list by next
 }
 
@@ -216,7 +216,7 @@ func (r *Resource) turnTo(h *holder) {
 	h.credit += r.share
 }
 
-// small is what a small part is, at most.
+// small returns what a small part is, at most.
 func (r *Resource) small() int64 { return max(1, r.limit/smallPart) }
 
 // add changes what h holds, and its place in most.

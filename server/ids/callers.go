@@ -79,7 +79,7 @@ func newCallers(l Live, before callers) callers {
 // of returns the caller of a token; nil where there is none.
 func (a *callers) of(token []byte) *caller { return a.byDigest[sha256.Sum256(token)] }
 
-// may tells whether c, nil for none, may have IDs of this key, or returns reply.ErrNoToken or
+// may returns nil if c, nil for none, may have IDs of this key, and else reply.ErrNoToken or
 // reply.ErrKeyRefused.
 func (a *callers) may(c *caller, key []byte) error {
 	if !a.on {

@@ -22,7 +22,8 @@ type Decoded struct {
 	Layout     string       `json:"layout"`
 }
 
-// Decode returns what an ID in decimal is made of under layout; reply.ErrBadID or snowflake.ErrBadID.
+// Decode returns what an ID in decimal is made of under layout. It returns reply.ErrBadID if text is no ID,
+// and snowflake.ErrBadID if the layout has none such.
 func Decode(text string, layout snowflake.Layout) (Decoded, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || text[0] < '0' { // no ID is printed with a sign

@@ -137,7 +137,7 @@ func names(list []byte, word string) bool {
 	return false
 }
 
-// malformed is the method of a request that is answered with reply.ErrBadRequest, whatever it asks for.
+// malformed is the method of a request that is answered with reply.ErrBadRequest in any case.
 const malformed = "MALFORMED"
 
 // RefuseMalformed answers such a request, and reports whether it was one.
@@ -158,8 +158,8 @@ const noBody = -2
 // AnyHost in Live.Hosts takes every Host for this daemon's.
 const AnyHost = "*"
 
-// Knows tells whether this daemon goes by a name or an address. One with a zone is none: a zone
-// is any text, a name among it.
+// Knows reports whether host is a name or an address of this daemon. One with a zone is none: a zone is any
+// text, a name among it.
 func (s *Server) Knows(host string) bool {
 	host = hostName(host)
 	address, err := netip.ParseAddr(host)

@@ -57,7 +57,8 @@ type Server struct {
 	backend  atomic.Pointer[Backend]
 }
 
-// New returns what serves IDs with these settings; it answers 503 starting until SetBackend.
+// New returns what serves IDs with these settings; it answers 503 starting until SetBackend. It returns the
+// error of the registry of metrics.
 func New(cfg Config, answers *reply.Answers, settings Live) (*Server, error) {
 	s := &Server{cfg: cfg, Answers: answers}
 	var err error

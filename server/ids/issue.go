@@ -183,7 +183,7 @@ func (b *Backend) ranges(ctx context.Context, m mode, key []byte, n int, dst []s
 	return dst, nil
 }
 
-// Read is io.Reader, for fasthttp's interface; WriteTo is what it calls.
+// Read implements io.Reader, for fasthttp's interface; WriteTo is what it calls.
 func (b *batch) Read(p []byte) (int, error) {
 	if b.read == len(b.text) {
 		return 0, io.EOF

@@ -84,7 +84,7 @@ var forms = [...]struct {
 	formRangesRESP:  {ranges: true},
 }
 
-// textForm is the form of an answer by HTTP.
+// textForm returns the form of an answer by HTTP.
 func textForm(asJSON, ranges bool) form {
 	switch {
 	case ranges && asJSON:
@@ -99,7 +99,7 @@ func textForm(asJSON, ranges bool) form {
 
 func (f form) ranges() bool { return forms[f].ranges }
 
-// textBytes is at least what the text of n IDs, or ranges, takes in any form.
+// textBytes returns at least what the text of n IDs, or ranges, takes in any form.
 func (f form) textBytes(n int) int {
 	const array, id, pair = len(`{"ranges":[]}`) + maxDigits, len("$19\r\n\r\n") + maxDigits, len(`{"first":"","last":""},`) + 2*maxDigits
 	if f.ranges() {

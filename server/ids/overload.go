@@ -126,7 +126,8 @@ func newOverload(cfg *Config) (*overload, error) {
 	)
 }
 
-// Hold counts an answer of size bytes on c, until c lets it go.
+// Hold counts an answer of size bytes on c, until c lets it go. It returns reply.ErrOverloaded if there is no
+// room.
 func (s *Server) Hold(c *conn.Conn, unread *fair.Resource, of fair.Address, size int) error {
 	if !c.Hold(unread, of, size) {
 		s.Shed(shedUnread)

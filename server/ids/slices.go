@@ -167,7 +167,7 @@ func (s *Server) registerLending() error {
 		}))
 }
 
-// wall is the wall clock's time.
+// wall returns the wall clock's time.
 func (s *Server) wall() clock.Millis {
 	wallNS, _ := s.cfg.Clock.Wall()
 	return clock.Millis(wallNS / int64(time.Millisecond))

@@ -47,7 +47,7 @@ func NewLimit(rate, burst int) Limit {
 	return Limit{each: each, burst: each * int64(burst)}
 }
 
-// On tells whether there is a limit.
+// On reports whether there is a limit.
 func (l Limit) On() bool { return l.each > 0 }
 
 // Burst returns how many IDs there are at once, after a pause.

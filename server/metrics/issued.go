@@ -8,8 +8,8 @@ const MaxIssued = 500
 // issued is the source of segment_ids_issued_total: the first MaxIssued tags that are used have a
 // series each, and all others share one. It keeps:
 //
-//  1. A tag's series is its own, or that of the rest, for the life of the process, so that
-//     no series falls: a tag whose row is gone keeps it, at what it had issued.
+//  1. A tag's series is its own, or that of the rest, for the life of the process, so that no series falls: a
+//     tag without a row any more keeps it, at what it had issued.
 //  2. The sum of all series is what all tags have issued up to the scrape,
 //     including tags that were removed.
 //  3. There are at most MaxIssued series and that of the rest.

@@ -90,7 +90,7 @@ type Metrics struct {
 	fetches   fetches
 }
 
-// New returns Metrics that are registered.
+// New returns Metrics that are registered. It returns the registry's error.
 func New(cfg Config) (*Metrics, error) {
 	if cfg.Registerer == nil || cfg.Clock == nil || cfg.Ready == nil {
 		return nil, errors.New("Config needs Registerer, Clock and Ready")

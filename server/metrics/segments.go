@@ -19,7 +19,7 @@ const MaxTags = 50
 // very name is always one of them, so that the label is unambiguous.
 const Rest = "_other"
 
-// showable tells whether a tag may have series of its own.
+// showable reports whether a tag may have series of its own.
 func showable(tag string) bool {
 	return tag != Rest && len(tag) <= segment.MaxTagBytes && utf8.ValidString(tag)
 }
@@ -73,7 +73,7 @@ func compareDanger(a, b segment.Status) int {
 	)
 }
 
-// remaining is how many seconds the IDs in memory of a tag in use last.
+// remaining returns how many seconds the IDs in memory of a tag in use last.
 func remaining(st segment.Status) float64 {
 	if st.Remaining == nil {
 		return math.Inf(1)

@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// answer is what a leafd says about itself and its clock.
+// answer is the JSON of a leafd's clock.
 type answer struct {
 	node, owner string
 	timestamp   clock.Millis
@@ -53,7 +53,7 @@ func parseAnswer(body []byte) (answer, error) {
 	return answer{node: a.Node, owner: a.Owner, timestamp: at, cluster: a.Cluster, workerID: a.WorkerID, since: a.Since, slotsLent: a.SlotsLent}, nil
 }
 
-// plausible tells whether t can be a clock in milliseconds, even a wrong one. A time in
+// plausible reports whether t can be a clock in milliseconds, even a wrong one. A time in
 // seconds or microseconds can't.
 func plausible(t clock.Millis) bool {
 	first := clock.MillisOf(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -61,7 +61,7 @@ func plausible(t clock.Millis) bool {
 	return t >= first && t < end
 }
 
-// isName tells whether s can stand in a log line and a table.
+// isName reports whether s can stand in a log line and a table.
 func isName(s string) bool {
 	if len(s) > maxName || !utf8.ValidString(s) {
 		return false

@@ -95,7 +95,7 @@ func Class(err error) error {
 
 var _ clock.Prober = (*Client)(nil)
 
-// New returns a Client. It fails without a clock.
+// New returns a Client. It returns an error for a Config without Clock, and for TLSOnly without TLS.
 func New(cfg Config) (*Client, error) {
 	if cfg.Clock == nil {
 		return nil, errors.New("peerclock: Config needs Clock")
@@ -128,10 +128,9 @@ func New(cfg Config) (*Client, error) {
 //     before Config.TLS has verified it.
 //  6. Nothing of an answer that isn't a leafd's clock is in a sample, nor of the
 //     certificate of one: a writer of peers' addresses must not read other services through us.
-//  7. Only the address of one machine is asked: no host name, no multicast. One
-//     that is loopback or link-local is another machine to each of its readers, and
-//     reaches what is open to that machine alone: it is asked only where Config.Own is of
-//     that kind.
+//  7. Only the address of one machine is asked: no host name, no multicast. One that is loopback or
+//     link-local is another machine to each of its readers, and reaches what is open to that machine alone:
+//     it is asked only where Config.Own is of that kind, too.
 //
 // When ctx ends, the peers that have not answered by then are ErrUnreachable.
 func (c *Client) Probe(ctx context.Context, addresses []string) []clock.Sample {

@@ -177,8 +177,8 @@ func (c *counted) explain(err error, address string) error {
 	return wrongProtocol(fmt.Errorf("%w: no HTTP response, or not all of one, from %s", ErrAnswer, address))
 }
 
-// own returns err where this machine tells of it, or TLS's list of alerts, and else a fixed
-// text: errors of TLS and of certificates quote what the peer sent.
+// own returns err if it is this machine's, or of TLS's list of alerts, and else a fixed text: errors of TLS
+// and of certificates quote what the peer sent.
 func own(err error) error {
 	var network *net.OpError
 	var authority x509.UnknownAuthorityError
@@ -196,7 +196,7 @@ func own(err error) error {
 	return errors.New("no handshake that we accept")
 }
 
-// noTLS is the error of a handshake that failed.
+// noTLS returns the error of a handshake that failed.
 func noTLS(err error, address string) error {
 	var record tls.RecordHeaderError
 	var network *net.OpError
@@ -234,7 +234,7 @@ func (c *Client) checkAddress(address string) (string, error) {
 	return address, nil
 }
 
-// isPeers tells whether a peer of the daemon at own may have the address ip.
+// isPeers reports whether a peer of the daemon at own may have the address ip.
 func isPeers(ip, own netip.Addr) bool {
 	return ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsMulticast() &&
 		(!ip.IsLoopback() || own.IsLoopback()) && (!ip.IsLinkLocalUnicast() || own.IsLinkLocalUnicast())

@@ -34,7 +34,7 @@ func NoStore(r *fasthttp.Response, contentType string) {
 // Uncached forbids to cache the response.
 func Uncached(r *fasthttp.Response) { r.Header.SetCanonical(headerCacheControl, valueNoStore) }
 
-// Accepts tells whether Accept names this media type, with a quality that isn't 0: what it is otherwise doesn't
+// Accepts reports whether Accept names this media type, with a quality that isn't 0: what it is otherwise doesn't
 // matter. A wildcard names nothing: curl sends one, and gets text as from the Java Leaf.
 func Accepts(h *fasthttp.RequestHeader, mediaType []byte) bool {
 	if len(h.PeekCanonical(headerAccept)) == 0 {

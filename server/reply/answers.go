@@ -35,7 +35,7 @@ type Answers struct {
 	Worst func() *Error
 }
 
-// New returns Answers with their metrics in reg.
+// New returns Answers with their metrics in reg, or reg's error.
 func New(reg prometheus.Registerer, log zerolog.Logger) (*Answers, error) {
 	a := &Answers{log: log, Sampled: conn.Sampled(log), refused: conn.Sampled(log), errors: make(map[string]prometheus.Counter), redis: make(map[string]prometheus.Counter)}
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -65,7 +65,7 @@ func (a *Answers) Drain() { a.draining.Store(true) }
 // Draining reports whether Drain was called.
 func (a *Answers) Draining() bool { return a.draining.Load() }
 
-// NotStarted is the answer while there is no backend.
+// NotStarted returns the answer while there is no backend.
 func (a *Answers) NotStarted() error {
 	if a.draining.Load() {
 		return ErrDraining
@@ -86,7 +86,7 @@ func (a *Answers) Fail(ctx *fasthttp.RequestCtx, err error) {
 	a.Respond(ctx, e)
 }
 
-// Now is To for a request that is answered now.
+// Now returns the answer to err of a request that is answered now, as To does.
 func (a *Answers) Now(err error) *Error {
 	if a.draining.Load() && errors.Is(err, segment.ErrUnavailable) {
 		return ErrDraining // the tags end before the connections do

@@ -13,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// WriteJSON answers with v.
+// WriteJSON answers with v. It returns the error of encoding v, as EncodeJSON does.
 func WriteJSON(ctx *fasthttp.RequestCtx, status int, v any) error {
 	body, err := EncodeJSON(v)
 	if err != nil {
@@ -25,7 +25,7 @@ func WriteJSON(ctx *fasthttp.RequestCtx, status int, v any) error {
 	return nil
 }
 
-// EncodeJSON returns v as a line.
+// EncodeJSON returns v as a line, or the error of encoding/json.
 func EncodeJSON(v any) ([]byte, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -34,7 +34,7 @@ func EncodeJSON(v any) ([]byte, error) {
 	return append(body, '\n'), nil
 }
 
-// ReadJSON reads a request's body into v. It returns ErrBadRequest, also for a field
+// ReadJSON reads a request's body into v. It returns ErrBadRequest if that is no such JSON, or has a field
 // that v doesn't have.
 func ReadJSON(ctx *fasthttp.RequestCtx, v any) error {
 	dec := json.NewDecoder(strings.NewReader(string(ctx.PostBody())))

@@ -95,7 +95,7 @@ func lower(b, name []byte) []byte {
 	return b
 }
 
-// takes tells whether the command has from least to most arguments, its name among them,
+// takes reports whether the command has from least to most arguments, its name among them,
 // and answers where it has not.
 func (s *Session) takes(least, most int) bool {
 	if s.cmd.n >= least && s.cmd.n <= most {

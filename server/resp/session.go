@@ -116,7 +116,8 @@ func New(rw io.ReadWriter, src Source) *Session {
 	return s
 }
 
-// Serve answers what it reads until that ends, or the client wants no more.
+// Serve answers what it reads until the client wants no more, and then returns nil. It returns the error of a
+// read, io.EOF included, or of a write.
 func (s *Session) Serve() error {
 	for !s.ending {
 		n, err := s.rw.Read(s.in[s.have:])
@@ -136,7 +137,7 @@ func (s *Session) Serve() error {
 	return nil
 }
 
-// Begun tells whether a command was read in part.
+// Begun reports whether a command was read in part.
 func (s *Session) Begun() bool { return s.have > 0 }
 
 // answerAll carries out the commands in b, and returns how many bytes those that are whole

@@ -177,7 +177,7 @@ func SummaryOf(a PeerAnswer) (sum Summary) {
 	return sum
 }
 
-// rateOf is r, or 0 where no daemon issues so many IDs a second.
+// rateOf returns r, or 0 where no daemon issues so many IDs a second.
 func rateOf(r float64) float64 {
 	if r >= 0 && r < 1e12 {
 		return r

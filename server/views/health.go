@@ -25,7 +25,7 @@ type Readiness struct {
 // Condition is one thing that is wrong with this daemon.
 type Condition struct {
 	Code     string             `json:"code"`
-	Subject  string             `json:"subject,omitempty"`   // what it is about: a tag, a disk; else the daemon
+	Subject  string             `json:"subject,omitempty"`   // a tag, a disk; else the daemon
 	Severity string             `json:"severity"`            // note, warning or alarm
 	NotReady bool               `json:"not_ready,omitempty"` // for what was asked
 	Event    bool               `json:"event,omitempty"`     // it is over; age_ms is since then
@@ -46,9 +46,9 @@ var kinds = map[string]condition.Kinds{ //nolint:gochecknoglobals // never writt
 	"snowflake": condition.Snowflake, "segment": condition.Segment,
 }
 
-// readyz tells whether this daemon should get requests; with ?kind, those for IDs of that kind. It keeps:
+// readyz answers whether this daemon should get requests; with ?kind, those for IDs of that kind. It keeps:
 //
-// 503 tells of this daemon's own trouble, which another one need not have: what all of them share, such as the
+// 503 means trouble of this daemon's own, which another one need not have: what all of them share, such as the
 // database, never makes a balancer take all of them away.
 func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	v := s.Snapshot()
@@ -69,7 +69,7 @@ func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	return reply.WriteJSON(ctx, failed.Status, r)
 }
 
-// plain is what GET /readyz asks for without ?kind.
+// plain returns what GET /readyz asks for without ?kind.
 func (v *Snapshot) plain() condition.Kinds {
 	if v.backend != nil && !v.backend.has(condition.Snowflake) {
 		return condition.Daemon | condition.Segment

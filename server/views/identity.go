@@ -65,7 +65,7 @@ type WorkerInfo struct {
 	Version string       `json:"version,omitempty"`
 }
 
-// InfoOf is e as the registry had it at now.
+// InfoOf returns e as the registry had it at now.
 func InfoOf(e worker.Entry, now clock.Millis) WorkerInfo {
 	w := WorkerInfo{
 		ID: e.WorkerID, Node: e.Node, Address: e.Address(), State: string(e.State), Instance: e.Instance, Owner: e.Owner, Life: e.Life,
@@ -93,7 +93,7 @@ func InfoOf(e worker.Entry, now clock.Millis) WorkerInfo {
 	return w
 }
 
-// Free tells whether a new daemon may take the worker ID at now.
+// Free reports whether a new daemon may take the worker ID at now.
 func (w *WorkerInfo) Free(now clock.Millis) bool { return w.FreeFrom != nil && *w.FreeFrom <= now }
 
 // SetOffset sets what asking at w's address has found.
@@ -105,8 +105,8 @@ func (w *WorkerInfo) SetOffset(s clock.Sample) {
 	w.Offset, w.RTT, w.SlotsLent = new(reply.Milliseconds(s.Offset)), new(reply.Milliseconds(s.RTT)), s.SlotsLent
 }
 
-// SampleOf is s as one of node's clock: a sample that another daemon gave at its address is none.
-// A daemon that starts has no name yet.
+// SampleOf returns s as a sample of node's clock: a sample that another daemon gave at its address is none. A
+// daemon that starts has no name yet.
 func SampleOf(s clock.Sample, node string) clock.Sample {
 	if s.Err == nil && s.Node != "" && s.Node != node {
 		s.Err = fmt.Errorf("node %q answers there, not %q", s.Node, node)
@@ -173,7 +173,7 @@ func (s *Server) workers(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// now is the wall clock's.
+// now returns the wall clock's.
 func (s *Server) now() clock.Millis {
 	wallNS, _ := s.cfg.Clock.Wall()
 	return clock.Millis(wallNS / int64(time.Millisecond))

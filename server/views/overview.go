@@ -113,7 +113,7 @@ type WorkersView struct {
 type SegmentsView struct {
 	Total   int              `json:"total"`
 	Failing int              `json:"failing"` // of all
-	Matched int              `json:"matched"` // whose names contain the part asked for
+	Matched int              `json:"matched"` // with names that contain the part asked for
 	LeftOut int              `json:"left_out"`
 	Rate    float64          `json:"rate"` // IDs a second of all tags
 	List    []segment.Status `json:"list"`
@@ -133,7 +133,7 @@ func (s *Server) overview(ctx *fasthttp.RequestCtx) error {
 	return s.list(ctx, reply.ContentJSON, func(v *Snapshot) ([]byte, error) { return overviewText(v, like) })
 }
 
-// overviewText is v as an overview, with the tags that have that part in their names.
+// overviewText returns v as an overview, with the tags that have that part in their names.
 func overviewText(v *Snapshot, part string) ([]byte, error) {
 	view := v.Overview
 	if v.backend != nil && v.backend.Segments != nil {
@@ -164,7 +164,7 @@ func overviewClock(info ClockInfo) *OverviewClock {
 	return c
 }
 
-// PeerClockOf is what a sample says.
+// PeerClockOf returns what a sample says.
 func PeerClockOf(s clock.Sample) PeerClock {
 	p := PeerClock{Address: s.Address, Node: s.Node}
 	if s.Err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/leafd/leafd/server/reply"
 )
 
-// ClockInfo is what the peers said about this daemon's clock when they were last asked.
-// In the zero value they were not asked yet.
+// ClockInfo is the last comparison of this daemon's clock with the peers'. In the zero value they were not
+// asked yet.
 type ClockInfo struct {
 	// Checked is when they were asked, ms; 0: not yet.
 	Checked clock.Millis

@@ -154,10 +154,9 @@ func pathKey(ctx *fasthttp.RequestCtx) ([]byte, error) {
 // read what the daemon answers, as if it came from where the page did (DNS rebinding);
 // what it can't do is change the Host that the browser sends. It keeps:
 //
-//  1. What may be read without a token, and tells of tags, workers or clocks, is
-//     for requests to an address, to localhost, or to a name of Live.Hosts. IDs,
-//     health and metrics are for every Host: callers, balancers and Prometheus ask by
-//     names of their own, and a page gets no more there than what any client of its
+//  1. What may be read without a token, and shows tags, workers or clocks, is for requests to an address, to
+//     localhost, or to a name of Live.Hosts. IDs, health and metrics are for every Host: callers, balancers
+//     and Prometheus ask by names of their own, and a page gets no more there than what any client of its
 //     network could take.
 //  2. Where no browser can be tricked nothing is checked: on a unix socket, over TLS
 //     (a page has no certificate of ours for its name), without Host.

@@ -72,7 +72,7 @@ func (k *kept[T]) serving(state string) *reading[T] {
 	return nil
 }
 
-// seen is the last reading, for callers that don't wait; what it has is zero where none was made.
+// seen returns the last reading, for callers that don't wait; what it has is zero where none was made.
 func (k *kept[T]) seen() *reading[T] {
 	if r := k.last.Load(); r != nil {
 		return r
@@ -87,7 +87,7 @@ func (k *kept[T]) stale(r *reading[T]) bool {
 	return r.err != nil || r.asOf > 0 && time.Since(r.at) > 2*each
 }
 
-// failing is the code of the error of the last reading; "" where it succeeded.
+// failing returns the code of the error of the last reading; "" where it succeeded.
 func (r *reading[T]) failing() string {
 	if r.err == nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/leafd/leafd/server/reply"
 )
 
-// SnapshotAge is how old a Snapshot may be that tells of this daemon.
+// SnapshotAge is how old a Snapshot may be that is shown as this daemon's.
 const SnapshotAge = time.Second
 
 // Snapshot is this daemon at a moment. GET /readyz, the overview, the summary, lists and pages, INFO and the status line
@@ -19,8 +19,8 @@ const SnapshotAge = time.Second
 //
 //  1. A Snapshot serves for SnapshotAge at most. None serves that was made before a condition began or ended, and with it
 //     readiness, or before a change of what the daemon serves (SetBackend), or of tags by this daemon.
-//  2. One is made while somebody asks, once in SnapshotAge but for those changes, and by one request for all. That asks
-//     neither registry nor database.
+//  2. One is made only when a request needs it, once in SnapshotAge but for those changes, and by one request for all.
+//     That asks neither registry nor database.
 //  3. Nothing in it is changed once it is made. What is made from it is made once, and serves for as long as it.
 type Snapshot struct {
 	Overview                         // without Segments
@@ -56,7 +56,7 @@ func (s *Server) Refusal() *reply.Error {
 // changed ends what was made before a change of what is served, or of tags.
 func (s *Server) changed() { s.changes.Add(1) }
 
-// state is another one after each of those changes.
+// state returns another one after each of those changes.
 func (s *Server) state() string { return strconv.FormatUint(s.changes.Load(), 10) }
 
 // conditions returns what is wrong with this daemon, the worst first. Whichever part is at fault is asked at most ten times

@@ -81,7 +81,7 @@ func compareTags(a, b segment.Status) int {
 	return cmp.Or(cmp.Compare(calm(a), calm(b)), cmp.Compare(b.Rate, a.Rate), strings.Compare(a.Tag, b.Tag))
 }
 
-// calm is 0 for a failing tag, else 1.
+// calm returns 0 for a failing tag, else 1.
 func calm(t segment.Status) int {
 	if t.Failing != "" {
 		return 0

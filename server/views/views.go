@@ -52,7 +52,8 @@ type Server struct {
 	ending    chan struct{}          // closed by Stop
 }
 
-// New returns what serves views of source and of the connections of admission.
+// New returns what serves views of source and of the connections of admission. It returns the error of the
+// registry of metrics.
 func New(cfg Config, source *ids.Server, admission *conn.Admission) (*Server, error) {
 	s := &Server{
 		Answers: source.Answers, cfg: cfg, ids: source, admission: admission,
@@ -98,8 +99,8 @@ type Backend struct {
 	// Ask asks most of the live peers for path, and returns their answers, of up to size bytes each, and how
 	// many peers were left out. An error where the live set can't be read. nil without a registry.
 	Ask func(ctx context.Context, path string, size, most int) (answers []PeerAnswer, leftOut int, err error)
-	// Clock tells what the peers said about this clock; nil without a registry.
+	// Clock returns the last comparison of this clock with the peers'; nil without a registry.
 	Clock func() ClockInfo
-	// Guards tells how far this daemon is from having to stop; nil as Worker.
+	// Guards returns how far this daemon is from having to stop; nil as Worker.
 	Guards func() Guards
 }

@@ -46,7 +46,7 @@ func Answered(err error) (what string, answered bool) {
 	return "", slices.ContainsFunc([]error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrNotEmpty}, func(is error) bool { return errors.Is(err, is) })
 }
 
-// isConnection reports whether go-zookeeper's error is about the connection: no server answered.
+// isConnection reports whether go-zookeeper's error is the connection's: no server answered.
 func isConnection(err error) bool {
 	return slices.ContainsFunc([]error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionExpired}, func(is error) bool { return errors.Is(err, is) })
 }

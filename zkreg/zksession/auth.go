@@ -20,8 +20,8 @@ type Credentials struct {
 	password string
 }
 
-// ParseCredentials reads a file with the one line user:password; the password may
-// have colons. Errors tell neither user nor password.
+// ParseCredentials returns the credentials in a file with the one line user:password; the password may have
+// colons. It returns an error for any other file, which has neither user nor password.
 func ParseCredentials(path string) (*Credentials, error) {
 	content, _, err := plainfile.Read(path, maxCredentialsBytes)
 	if err != nil {
@@ -47,7 +47,7 @@ func parseCredentials(content []byte) (*Credentials, error) {
 	return &Credentials{user, password}, nil
 }
 
-// String says, for errors, as which user a request is made.
+// String returns, for errors, as which user a request is made.
 func (c *Credentials) String() string {
 	if c == nil {
 		return "without credentials"
@@ -66,7 +66,7 @@ func (c *Credentials) Secret() string {
 // GoString keeps the password out of %#v.
 func (c *Credentials) GoString() string { return c.String() }
 
-// request is what ZooKeeper is sent over each connection before anything else:
+// request returns what ZooKeeper is sent over each connection before anything else:
 // authXid, the type of a request for authentication, its scheme and the credentials.
 func (c *Credentials) request() []byte {
 	const setAuth = 100

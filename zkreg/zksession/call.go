@@ -58,7 +58,7 @@ func do[T any](ctx context.Context, s *Session, c call, run func(*zk.Conn, strin
 	}
 }
 
-// unreachable is Config.Unreachable with what was tried. A write may have been done, and, for as
+// unreachable returns Config.Unreachable with what was tried. A write may have been done, and, for as
 // long as its server hangs, may yet be.
 func (s *Session) unreachable(c call, cause error) error {
 	return fmt.Errorf("%w: %s: %w (servers %s)", s.cfg.Unreachable, c, cause, strings.Join(s.cfg.Servers, ","))
@@ -85,12 +85,12 @@ func (s *Session) explain(c call, err error) error {
 	return s.unreachable(c, err)
 }
 
-// Get returns the data of a node; zk.ErrNoNode where there is none.
+// Get returns the data of a node. It returns zk.ErrNoNode if there is none.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	return do(ctx, s, call{name: "get", path: path, repeatable: true}, (*zk.Conn).Get)
 }
 
-// Exists returns no Stat for a node that isn't there.
+// Exists reports whether a node is there, and returns its Stat, nil for none.
 func (s *Session) Exists(ctx context.Context, path string) (bool, *zk.Stat, error) {
 	found, stat, err := do(ctx, s, call{name: "exists", path: path, repeatable: true}, (*zk.Conn).Exists)
 	if !found {
@@ -99,7 +99,8 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, *zk.Stat, erro
 	return found, stat, err
 }
 
-// Children returns the names of the children of a node, in no order.
+// Children returns the names of the children of a node, in no order. It returns zk.ErrNoNode if there is no
+// such node.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	return do(ctx, s, call{name: "children", path: path, repeatable: true}, (*zk.Conn).Children)
 }
@@ -114,12 +115,13 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Multi is every write. It does all of ops or none: each is a *zk.CreateRequest, *zk.SetDataRequest,
-// *zk.DeleteRequest or *zk.CheckVersionRequest, and the session's from then on: an abandoned
-// request may still be on its way out. A node is created with everything for our user alone, or
-// for any client where there are no credentials. Where connection isn't 0 they are sent over the
-// one with that number or not at all: what was read before a server was set back doesn't count
-// after it, and versions begin again. Errors name the operation that can't be done, or the last.
+// Multi makes every write. It does all of ops or none: each is a *zk.CreateRequest, *zk.SetDataRequest,
+// *zk.DeleteRequest or *zk.CheckVersionRequest, and the session's from then on: an abandoned request may
+// still be on its way out. A node is created with everything for our user alone, or for any client where
+// there are no credentials. Where connection isn't 0 they are sent over the one with that number or not at
+// all: what was read before a server was set back doesn't count after it, and versions begin again. It
+// returns ErrOtherConnection if that connection is over, and else an error that names the operation that
+// can't be done, or the last.
 func (s *Session) Multi(ctx context.Context, connection uint64, ops ...any) ([]zk.MultiResponse, error) {
 	acl := zk.WorldACL(zk.PermAll)
 	if auth := s.cfg.Auth; auth != nil {

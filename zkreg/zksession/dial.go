@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// dial is called by go-zookeeper, from the goroutine that owns the connection.
+// dial connects to server. go-zookeeper calls it, from the goroutine that owns the connection.
 func (s *Session) dial(_, server string, _ time.Duration) (net.Conn, error) {
 	s.drop(nil) // the wire of an expired session, which go-zookeeper leaves open
 	if !s.drained(drainWait) {
@@ -50,7 +50,7 @@ func (s *Session) patience() time.Duration {
 	return min(info.Timeout/3/time.Duration(out)+time.Since(info.Since), info.Timeout*2/3)
 }
 
-// ServerError tells which server an error is about.
+// ServerError is an error with the server that it came from.
 type ServerError struct {
 	Server string // host:port
 	Err    error
@@ -59,7 +59,7 @@ type ServerError struct {
 // Error implements error.
 func (e *ServerError) Error() string { return "server " + e.Server + ": " + e.Err.Error() }
 
-// Unwrap returns what happened there.
+// Unwrap returns Err.
 func (e *ServerError) Unwrap() error { return e.Err }
 
 // failedLocked records that server can't be used, or not any more.
@@ -76,7 +76,7 @@ func (s *Session) failedLocked(server string, err error) error {
 	return err
 }
 
-// bare is err without the addresses of this one connection, which differ each time.
+// bare returns err without the addresses of this one connection, which differ each time.
 func bare(err error) error {
 	if opErr := (*net.OpError)(nil); errors.As(err, &opErr) {
 		return fmt.Errorf("%s: %w", opErr.Op, opErr.Err)
@@ -109,7 +109,7 @@ type hosts struct {
 	lap     time.Time // when the first of them was tried last
 }
 
-// Init takes the servers as go-zookeeper has shuffled them.
+// Init keeps the servers as go-zookeeper has shuffled them.
 func (h *hosts) Init(servers []string) error {
 	h.servers = servers
 	return nil

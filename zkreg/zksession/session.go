@@ -53,15 +53,15 @@ type Session struct {
 
 	// mu protects all below. Nothing waits with it held.
 	mu      sync.Mutex
-	changed *sync.Cond // tells of all that a call may wait for
+	changed *sync.Cond // signals all that a call may wait for
 	info    Info       // Connects is the number of the connection, too
 	calls   int        // requests outstanding
 	wire    *wire      // the connection in use, or the last one
 	contact time.Time  // when a server last said something
 }
 
-// Open returns a session that is about to be opened. It fails only for
-// what can never work.
+// Open returns a session at once, and opens it in the background. It returns an error only for a Config that
+// can never work.
 func Open(cfg Config) (*Session, error) {
 	s := newSession(cfg)
 	var err error
@@ -93,7 +93,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// observe is called by go-zookeeper's goroutines: it neither waits nor calls back.
+// observe takes an event in. go-zookeeper's goroutines call it: it neither waits nor calls back.
 func (s *Session) observe(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
@@ -111,8 +111,8 @@ func (s *Session) observe(e zk.Event) {
 	}
 }
 
-// Connection is the number of the connection that is open, 0 for none. Each has another
-// one, those of one session too.
+// Connection returns the number of the connection that is open, 0 for none. No two connections have one
+// number, those of one session included.
 func (s *Session) Connection() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func States() []State {
 	return []State{Connecting, Connected, Disconnected, Expired, AuthFailed, Closed}
 }
 
-// Info tells of the session with ZooKeeper.
+// Info is the state of the session with ZooKeeper.
 type Info struct {
 	State State
 	// Server is host:port as configured: the one of the connection in use, or that
@@ -178,7 +178,7 @@ type Info struct {
 	Failure  error  // what went wrong last with a server, or a connection; nil while State is Connected
 }
 
-// Info tells of the session, without asking any server.
+// Info returns the state of the session, without asking any server.
 func (s *Session) Info() Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()

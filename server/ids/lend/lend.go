@@ -83,7 +83,7 @@ func (t *Table) Lend(name string, to fair.Address, now, limit clock.Millis) (s S
 	return next.Slice, 0
 }
 
-// GiveBack ends a slice, of whose numbers IDs were made up to and with the millisecond used. It reports whether there was one.
+// GiveBack ends a slice, of which IDs were made up to and with the millisecond used. It reports whether there was one.
 func (t *Table) GiveBack(name string, of fair.Address, used clock.Millis) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

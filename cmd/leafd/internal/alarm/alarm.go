@@ -58,8 +58,8 @@ type Config struct {
 	Node, Version string
 }
 
-// Alarms tells of conditions and events. Now and Tell may be called from the beginning, from any
-// goroutine. It keeps:
+// Alarms logs and posts conditions and events. Now and Tell may be called from the beginning, from
+// any goroutine. It keeps:
 //
 //  1. A condition is over when no part tells it any more, regardless of the part that
 //     raised it: the parts are asked, and nothing else remembers what they said.
@@ -95,7 +95,7 @@ type Alarms struct {
 
 	mu     sync.Mutex
 	events []event                          // mu protects; the last ones, the newest last
-	firing map[condition.Code]*posted       // mu protects; the codes that the webhook was told of, and not their end
+	firing map[condition.Code]*posted       // mu protects; the codes that the webhook has got, and not their end
 	posts  map[condition.Code]chan struct{} // mu protects; closed when the last one of a code is delivered or given up
 }
 
@@ -211,7 +211,8 @@ func (a *Alarms) ask() []condition.Condition {
 	return slices.Clone(a.all)
 }
 
-// Undelivered returns why the last alarm was not delivered; nil: it was, or there is no webhook any more.
+// Undelivered returns the error with which the last alarm was not delivered; nil if it was, or there is
+// no webhook any more.
 func (a *Alarms) Undelivered() error {
 	if err := a.lost.Load(); err != nil && a.hook.Load() != nil {
 		return *err
@@ -220,7 +221,7 @@ func (a *Alarms) Undelivered() error {
 }
 
 // Run compares until ctx is done, and then waits for the alarms on their way, for two seconds. It is
-// to be called once. Alarms that are raised after it are logged and not delivered.
+// to be called once, and returns nil. Alarms that are raised after it are logged and not delivered.
 func (a *Alarms) Run(ctx context.Context) error {
 	for goesOn := true; goesOn; goesOn = a.cfg.Clock.Sleep(ctx, lookEvery) == nil {
 		a.looks.Expect(a.cfg.Clock, lookEvery+lookGrace)
@@ -234,7 +235,7 @@ func (a *Alarms) Run(ctx context.Context) error {
 	return a.underWay.Wait()
 }
 
-// Stuck returns nil while Run comes round: a log that takes no line keeps it from that.
+// Stuck returns an error if Run no longer comes round, as where the log takes no line.
 func (a *Alarms) Stuck() error {
 	if late := a.looks.Overdue(a.cfg.Clock); late > 0 {
 		return fmt.Errorf("the loop that compares conditions is %s late", late.Round(time.Millisecond))
@@ -274,7 +275,7 @@ func (a *Alarms) look() {
 	a.resolve(stands)
 }
 
-// Tell tells of an event, now.
+// Tell logs and posts an event that happened now.
 func (a *Alarms) Tell(c condition.Condition) {
 	c.Since = a.cfg.Clock.Mono()
 	a.mu.Lock()

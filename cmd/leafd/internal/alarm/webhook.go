@@ -45,7 +45,7 @@ func newClient() *http.Client {
 	}
 }
 
-// posted is what the webhook was told of a code last, and until when it gets no more of it.
+// posted is what the webhook has got last for a code, and until when it gets no more for it.
 type posted struct {
 	notice
 	quiet time.Duration // monotonic
@@ -73,7 +73,7 @@ func (a *Alarms) send(n notice, until time.Duration) {
 	a.drop(dropped)
 }
 
-// resolve posts the end of each code that the webhook was told of and that stands by no condition, and by no event any more.
+// resolve posts the end of each code that the webhook has got, and for which no condition and no event stands any more.
 func (a *Alarms) resolve(stands map[condition.Code]bool) {
 	var dropped []notice
 	a.mu.Lock()

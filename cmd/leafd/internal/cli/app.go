@@ -177,7 +177,7 @@ func (a *app) command(cmd *cobra.Command, run func(ctx context.Context, cfg sett
 	return cmd
 }
 
-// cluster is the cluster that cfg names.
+// cluster returns the cluster that cfg names.
 func (a *app) cluster(cfg settings.Config, timeout time.Duration) inspect.Cluster {
 	return inspect.Cluster{Cfg: cfg, Clock: a.Clock, Timeout: timeout}
 }
@@ -200,7 +200,7 @@ func (a *app) config(cmd *cobra.Command) (settings.Config, error) {
 // listenNames are the settings that say where the daemon of this machine serves.
 var listenNames = []string{"listen", "tls-cert", "tls-key"} //nolint:gochecknoglobals // never written to
 
-// urlOr is url, or where it is empty that of the daemon with cmd's settings.
+// urlOr returns url, or where it is empty that of the daemon with cmd's settings.
 func (a *app) urlOr(cmd *cobra.Command, url string) (string, error) {
 	if url != "" {
 		return url, nil
@@ -209,7 +209,7 @@ func (a *app) urlOr(cmd *cobra.Command, url string) (string, error) {
 	return cfg.URL(), err
 }
 
-// wall is the time now.
+// wall returns the time now.
 func (a *app) wall() clock.Millis { return a.Clock.Read().Wall() }
 
 // warn prints warnings of a command that has no log.
@@ -235,7 +235,7 @@ func (a *app) waits(format string, args ...any) (over func()) {
 	return func() { t.Stop() }
 }
 
-// Root is leafd's command with all below it, for the manual.
+// Root returns leafd's command with all below it, for the manual.
 func Root() *cobra.Command {
 	root := newApp(Process{}).root()
 	strictDefaults(root)

@@ -87,12 +87,12 @@ func benchRows(cfg loadtest.Config, r *loadtest.Result) [][]string {
 	return rows
 }
 
-// percent is part of whole, for people.
+// percent returns part of whole, for people.
 func percent(part, whole int64) string {
 	return fmt.Sprintf("%.3g %%", float64(part)/float64(max(1, whole))*100)
 }
 
-// uniqueText is the verdict in a line, which claims no more than was compared.
+// uniqueText returns the verdict in a line, which claims no more than was compared.
 func uniqueText(r *loadtest.Result) string {
 	var ids, compared, repeated int64
 	for _, set := range r.Unique {
@@ -113,7 +113,7 @@ func uniqueText(r *loadtest.Result) string {
 	return of + " were compared, and none came twice"
 }
 
-// latencyText is d with three digits, for people.
+// latencyText returns d with three digits, for people.
 func latencyText(d time.Duration) string {
 	switch us := float64(d) / float64(time.Microsecond); {
 	case us < 999.5:

@@ -50,5 +50,5 @@ func readIDs(args []string, layout snowflake.Layout) ([]ids.Decoded, error) {
 	return all, nil
 }
 
-// Decimal is n in decimal digits.
+// Decimal returns n in decimal digits.
 func Decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -18,7 +18,7 @@ const momentHelp = `TIME is one of
   1795255200123                   12 to 14 digits: milliseconds since 1970
 A time without a zone is UTC. What is finer than a millisecond is cut off.`
 
-// momentLayouts are the forms with a time. Go accepts a fraction after the
+// momentLayouts returns the forms with a time. Go accepts a fraction after the
 // seconds of each of them.
 func momentLayouts() []string {
 	return []string{

@@ -55,7 +55,7 @@ func (a *app) show(v any, text func(w io.Writer) error) error {
 	return text(a.Stdout)
 }
 
-// sentence is what show prints for people where a line says it all.
+// sentence returns what show prints for people where a line says it all.
 func sentence(format string, args ...any) func(w io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, oneLine(fmt.Sprintf(format, args...)))
@@ -92,7 +92,7 @@ func fieldsOf(v reflect.Value, at func(clock.Millis) string) (fields []field) {
 	return fields
 }
 
-// textOf is the value of a field for people.
+// textOf returns the value of a field for people.
 func textOf(value any, at func(clock.Millis) string) string {
 	switch x := value.(type) {
 	case clock.Millis:
@@ -111,7 +111,7 @@ func textOf(value any, at func(clock.Millis) string) string {
 	}
 }
 
-// fields is what show prints for people of a struct: a line for each field that is set, times with how
+// fields returns what show prints for people of a struct: a line for each field that is set, times with how
 // far off they are.
 func (a *app) fields(v any) func(w io.Writer) error {
 	now := a.wall()
@@ -124,7 +124,7 @@ func (a *app) fields(v any) func(w io.Writer) error {
 	return table(rows)
 }
 
-// columns is what show prints for people of a list: a line for each item, with its fields of these
+// columns returns what show prints for people of a list: a line for each item, with its fields of these
 // names, or all. A field that is set in no item makes no column.
 func columns[T any](list []T, names ...string) func(w io.Writer) error {
 	if len(names) == 0 {
@@ -160,7 +160,7 @@ func printJSON(w io.Writer, v any) error {
 	return printed(encoder.Encode(v))
 }
 
-// table is what show prints for people where there are rows: columns; the first is the heading.
+// table returns what show prints for people where there are rows: columns; the first is the heading.
 func table(rows [][]string) func(w io.Writer) error {
 	return func(w io.Writer) error {
 		columns := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -197,7 +197,7 @@ func printed(err error) error {
 	return fmt.Errorf("standard output: %w", err)
 }
 
-// formatRelative is how long ago t was, or how far ahead it lies, seen from now.
+// formatRelative returns how long ago t was, or how far ahead it lies, seen from now.
 func formatRelative(t, now clock.Millis) string {
 	if d := now.Sub(t); d >= 0 {
 		return span(d) + " ago"
@@ -205,7 +205,7 @@ func formatRelative(t, now clock.Millis) string {
 	return "in " + span(t.Sub(now))
 }
 
-// span is a duration in the one or two units that matter.
+// span returns a duration in the one or two units that matter.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -224,5 +224,5 @@ func span(d time.Duration) string {
 	}
 }
 
-// formatTime is a time for people.
+// formatTime returns a time for people.
 func formatTime(t clock.Millis) string { return t.Time().Format(time.DateTime) }

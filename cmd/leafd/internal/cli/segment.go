@@ -36,7 +36,7 @@ writes each change and its caller into its log, and serves the change at once.`,
 	}, a.segmentListCmd(), a.segmentCreateCmd(), a.segmentUpdateCmd(), a.segmentDeleteCmd())
 }
 
-// storeCommand is command for one that has the settings that say where the store is, and ZooKeeper.
+// storeCommand returns command for one that has the settings that say where the store is, and ZooKeeper.
 func (a *app) storeCommand(cmd *cobra.Command, run func(ctx context.Context, cfg settings.Config, args []string) error, more ...string) *cobra.Command {
 	return a.command(cmd, run, append(more, "zk*", "data-dir", "mysql", "mysql-password-file", "mysql-tls-ca")...)
 }
@@ -114,7 +114,7 @@ func rowJSON(row segment.Row) SegmentJSON {
 	return j
 }
 
-// given is value, which the flag called name has set, nil where that wasn't given.
+// given returns value, which the flag called name has set, nil where that wasn't given.
 func given[T any](cmd *cobra.Command, name string, value *T) *T {
 	if cmd.Flags().Changed(name) {
 		return value

@@ -109,7 +109,7 @@ func supportHTTP(ctx context.Context, b *bundle, cfg settings.Config, public rem
 		{"goroutines.txt", "/debug/pprof/goroutine?debug=2", cfg.HTTP.AdminToken, admin},
 	} {
 		text, err := get.via.ask(ctx, get.target, get.token)
-		if err != nil && (text == nil || get.name != "readyz.json") { // whose refusal says why
+		if err != nil && (text == nil || get.name != "readyz.json") { // its refusal says why
 			b.failed(get.name, err)
 			continue
 		}

@@ -34,7 +34,7 @@ again. The states of an entry:
 	}, a.workerListCmd(), a.workerShowCmd(), a.workerReleaseCmd(), a.workerSelfCmd())
 }
 
-// registryCommand is command for one that has the settings that say where the registry is, and
+// registryCommand returns command for one that has the settings that say where the registry is, and
 // --timeout for how long it may take over that.
 func (a *app) registryCommand(cmd *cobra.Command, run func(ctx context.Context, cfg settings.Config, args []string) error, more ...string) *cobra.Command {
 	a.timeoutFlag(cmd, "longest that ZooKeeper and the peers may take")
@@ -61,7 +61,7 @@ func (a *app) onCluster(ctx context.Context, cfg settings.Config, fn func(ctx co
 	})
 }
 
-// clusterCommand is a registryCommand that looks at the cluster which its settings name.
+// clusterCommand returns a registryCommand that looks at the cluster which its settings name.
 func (a *app) clusterCommand(cmd *cobra.Command, run func(ctx context.Context, at site, args []string) error, more ...string) *cobra.Command {
 	return a.registryCommand(cmd, func(ctx context.Context, cfg settings.Config, args []string) error {
 		return a.onCluster(ctx, cfg, func(ctx context.Context, at site) error { return run(ctx, at, args) })

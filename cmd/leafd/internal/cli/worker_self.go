@@ -61,7 +61,7 @@ message, the same in words.`,
 	}, "data-dir", "clock-threshold")
 }
 
-// SelfJSON is a local record for programs, and what ZooKeeper says of it.
+// SelfJSON is a local record for programs, and the verdict on it by what ZooKeeper has.
 type SelfJSON struct {
 	DataDir  string          `json:"data_dir"`
 	Record   worker.Record   `json:"record"`

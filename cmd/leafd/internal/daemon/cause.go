@@ -24,7 +24,7 @@ import (
 // longestCause is how many bytes of an error's own words are shown.
 const longestCause = 300
 
-// cause says in a few words why c is so, for every client that may read the overview
+// cause returns in a few words why c is so, for every client that may read the overview
 // (docs/SECURITY.md). It keeps:
 //
 //   - Nothing that another service has said is in it: of an answer of the database
@@ -70,7 +70,7 @@ func cause(c condition.Condition) string {
 	return condition.Clip(err.Error(), longestCause)
 }
 
-// speaksForItself tells whether every error in err's tree is of a kind with words that
+// speaksForItself reports whether every error in err's tree is of a kind with words that
 // leafd, the operating system or SQLite has written.
 func speaksForItself(err error) bool {
 	kind := reflect.TypeOf(err)

@@ -20,7 +20,7 @@ import (
 // noteWait notes what a start waits for; nil: nothing that is known.
 func (d *daemon) noteWait(what error) { d.waits.Store(&what) }
 
-// tell tells of an event.
+// tell logs an event, and posts it where it is an alarm.
 func (d *daemon) tell(c condition.Condition) {
 	c.Cause = cause(c)
 	d.alarms.Tell(c)
@@ -74,7 +74,7 @@ func (d *daemon) watchSession(ctx context.Context) error {
 	return nil
 }
 
-// session is the last life's with ZooKeeper; the zero Info for none.
+// session returns the last life's with ZooKeeper; the zero Info for none.
 func (d *daemon) session() (info zksession.Info) {
 	if r := d.registry.Load(); r != nil {
 		info = r.Session()
@@ -148,7 +148,7 @@ func (d *daemon) conditionOf(is error, subject string, err error) condition.Cond
 	return condition.Of(is, subject, d.fullDisk(err))
 }
 
-// conditions are the life's.
+// conditions returns the life's.
 func (l *life) conditions() (all []condition.Condition) {
 	if why := l.refused.Load(); why != nil { // it keeps the next life from beginning
 		all = condition.Unfit(fmt.Errorf("no new life begins: %w", *why))

@@ -28,8 +28,8 @@ const (
 	LeastFiles = 512
 )
 
-// OpenFiles returns how many files this process, and so a daemon started the same way,
-// may have open. Go has raised the soft limit to the hard one.
+// OpenFiles returns how many files this process, and so a daemon started the same way, may have
+// open: the hard limit, to which Go has raised the soft one. It returns the error of getrlimit(2).
 func OpenFiles() (uint64, error) {
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)

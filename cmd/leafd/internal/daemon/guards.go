@@ -7,8 +7,8 @@ import (
 	"github.com/leafd/leafd/server/views"
 )
 
-// guards is how far this daemon is from having to stop issuing, as GET
-// /api/overview shows it. It makes no request.
+// guards returns how far this daemon is from having to stop issuing, as GET /api/overview shows it.
+// It makes no request.
 func (l *life) guards() views.Guards {
 	d, w := l.d, l.worker
 	stats := w.Stats()

@@ -141,7 +141,7 @@ func (l *life) lends() *ids.Slices {
 	return s
 }
 
-// config is what the life's worker needs: its ID is ZooKeeper's, or standalone the
+// config returns what the life's worker needs: its ID is ZooKeeper's, or standalone the
 // configured one.
 func (l *life) config() (worker.Config, error) {
 	d := l.d

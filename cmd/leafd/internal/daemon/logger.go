@@ -36,7 +36,7 @@ func NewLogger(w io.Writer, terminal bool) (log zerolog.Logger, take func(settin
 	}
 }
 
-// IsTerminal tells whether w is a terminal.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())

@@ -114,7 +114,7 @@ func (r *Reloader) once(ctx context.Context) {
 	}
 }
 
-// namesAFile finds what a mistake says of a setting that names a file.
+// namesAFile matches a mistake in a setting that names a file.
 var namesAFile = regexp.MustCompile(`([-_](?:file|cert|key|ca|FILE|CERT|KEY|CA)) is .*`)
 
 // refusal returns why a reload was refused, and when, on one line that every client may read: where a file is to be

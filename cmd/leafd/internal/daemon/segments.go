@@ -71,8 +71,8 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 	return segments, nil
 }
 
-// marksOf returns the cluster whose marks count: that of the record, or where a daemon that issues segment IDs alone has none, the
-// only one that marks here are of; "" where neither tells, and the first root that is read does.
+// marksOf returns the cluster of the marks that count: that of the record, or where a daemon that issues segment IDs alone has
+// none, the only one that marks here are of; "" where neither tells, and the first root that is read does.
 func (d *daemon) marksOf(ctx context.Context, marks *sqlstore.HighWater) (string, error) {
 	record, err := d.cache.Load()
 	if err == nil && record.Cluster != "" || d.cfg.Snowflake.On {

@@ -21,9 +21,9 @@ const maxSockets = 1024
 // of a socket that is not served would wait for ever.
 var errSocket = errors.New("sockets passed by systemd (LISTEN_FDS)")
 
-// InheritedSockets returns the listening sockets that the process was started with,
-// by name. It removes the variables that name them, so that
-// programs which leafd runs get neither the variables nor the sockets.
+// InheritedSockets returns the listening sockets that the process was started with, by name. It
+// removes the variables that name them, so that programs which leafd runs get neither the variables
+// nor the sockets. It returns an error for a descriptor that is no listening socket.
 func InheritedSockets() (map[string]net.Listener, error) {
 	// activation allocates room for as many as the variable says.
 	if n, err := strconv.Atoi(os.Getenv("LISTEN_FDS")); err == nil && n > maxSockets {

@@ -68,10 +68,10 @@ func (d *daemon) hold(ctx context.Context) {
 // isReady reports whether GET /readyz answers 200.
 func (d *daemon) isReady() bool { return d.server.Snapshot().IsReady() }
 
-// workerState is the worker's state in metrics, as in GET /api/worker.
+// workerState returns the worker's state in metrics, as in GET /api/worker.
 func (d *daemon) workerState() string { return condition.WorkerState(d.server.Snapshot().Conditions) }
 
-// statusLine is the daemon's state in one line, as `systemctl status` shows it: the worst that is wrong,
+// statusLine returns the daemon's state in one line, as `systemctl status` shows it: the worst that is wrong,
 // what serves, and how much more is wrong.
 func (d *daemon) statusLine() string {
 	line, now := "ready", d.server.Snapshot()

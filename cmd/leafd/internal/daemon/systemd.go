@@ -35,7 +35,8 @@ type Notifier struct {
 	stuck    bool   // mu protects; the last round of watch has found that
 }
 
-// SystemNotifier reports where the environment says, as systemd sets it.
+// SystemNotifier returns a Notifier that reports where the environment says, as systemd sets it. It
+// returns an error for an environment that can't be used.
 func SystemNotifier(log zerolog.Logger) (n *Notifier, err error) {
 	n = &Notifier{log: log}
 	if socket := os.Getenv("NOTIFY_SOCKET"); socket != "" {

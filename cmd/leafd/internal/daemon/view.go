@@ -31,8 +31,8 @@ func (l *life) askPeers(ctx context.Context, path string, size, most int) (answe
 	return answers, len(peers) - len(asked), nil
 }
 
-// workers lists the entries of the registry, with what the last comparison with the peers says of
-// the live ones' clocks.
+// workers lists the entries of the registry, each with what the last comparison with the peers
+// found for the live ones' clocks.
 func (l *life) workers(ctx context.Context) ([]views.WorkerInfo, error) {
 	entries, err := l.registry.Entries(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *life) workers(ctx context.Context) ([]views.WorkerInfo, error) {
 	return list, nil
 }
 
-// clock is the last comparison of our clock with the peers'.
+// clock returns the last comparison of our clock with the peers'.
 func (l *life) clock() views.ClockInfo {
 	samples, verdict, checked := l.worker.Peers()
 	for i := range samples {

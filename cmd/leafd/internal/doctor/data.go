@@ -31,7 +31,7 @@ func (p *Patient) lock(_ context.Context, r *report) {
 	}
 }
 
-// running tells whether a daemon has the data directory.
+// running reports whether a daemon has the data directory.
 func (p *Patient) running() bool {
 	pid, err := cache.Holder(p.Cfg.DataDir)
 	return err == nil && pid != 0
@@ -117,7 +117,7 @@ func (p *Patient) sqlite(ctx context.Context, r *report) {
 	}
 }
 
-// unwritable is the error of a file in the data directory, with the directory's own where nothing
+// unwritable returns the error of a file in the data directory, with the directory's own where nothing
 // can be written in it: SQLite and os.Root keep the system's error to themselves.
 func (p *Patient) unwritable(err error) error {
 	if why := writable(p.Cfg.DataDir + "/."); why != nil {
@@ -154,7 +154,7 @@ func judgeTags(r *report, check string, rows []sqlstore.TagFacts) {
 	}
 }
 
-// tags is n tags in words.
+// tags returns n tags in words.
 func tags(n int) string {
 	if n == 1 {
 		return "1 tag"

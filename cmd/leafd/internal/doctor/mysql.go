@@ -69,8 +69,8 @@ func (p *Patient) hasUsed(ctx context.Context) bool {
 	return err == nil && marks > 0
 }
 
-// judgeTable says whether each range can be taken from the table once, and returns whether any can. Columns that are missing are
-// told by the statements that need them.
+// judgeTable records whether each range can be taken from the table once only, and reports whether any can be taken. Columns that
+// are missing are told by the statements that need them.
 func judgeTable(r *report, t sqlstore.TableFacts) bool {
 	const check, see = "mysql-table", "see deploy/leaf_alloc.sql"
 	var wrong, odd []string

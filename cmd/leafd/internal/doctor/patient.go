@@ -12,7 +12,7 @@ import (
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 )
 
-// SettingsResults are the results about the settings, which were read with err.
+// SettingsResults returns the results about the settings, which were read with err.
 func SettingsResults(cfg settings.Config, err error) []Result {
 	const check = "settings"
 	problems := settings.Errors(nil)
@@ -86,10 +86,10 @@ func (p *Patient) access(_ context.Context, r *report) {
 	}
 }
 
-// cluster is the cluster that the settings name.
+// cluster returns the cluster that the settings name.
 func (p *Patient) cluster(timeout time.Duration) inspect.Cluster {
 	return inspect.Cluster{Cfg: p.Cfg, Clock: p.Clock, Timeout: timeout}
 }
 
-// wall is the time now.
+// wall returns the time now.
 func (p *Patient) wall() clock.Millis { return p.Clock.Read().Wall() }

@@ -43,7 +43,7 @@ func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	return int(st.Uid), true
 }
 
-// kernelClock is what adjtimex(2) tells. Nothing is set.
+// kernelClock returns what adjtimex(2) tells. Nothing is set.
 func kernelClock() (ntp, error) {
 	var t unix.Timex // Modes 0: read only
 	state, err := unix.Adjtimex(&t)

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// space is what a file system tells of its room.
+// space is how much room a file system has.
 type space struct {
 	kind         string
 	bytes, nodes uint64

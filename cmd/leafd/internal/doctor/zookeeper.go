@@ -98,8 +98,8 @@ func (p *Patient) node(ctx context.Context, r *report) {
 	p.judgeLeft(r, list.Summary, known)
 }
 
-// judgeNode says what a start would do about what was found; wait is what one says that waits for a
-// cluster. It returns whether this data directory has a worker ID there.
+// judgeNode records what a start would do about what was found; wait is what one says that waits
+// for a cluster. It returns whether this data directory has a worker ID there.
 func (p *Patient) judgeNode(r *report, self worker.Record, found worker.Snapshot, wait error) (known bool) {
 	const check = "zk-node"
 	now, e := p.wall(), found.Entry

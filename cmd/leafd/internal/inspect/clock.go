@@ -15,7 +15,8 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// LocalRecord returns the record in dir, a zero one where there is none, or it can't be read.
+// LocalRecord returns the record in dir, a zero one if there is none, and cache.Peek's other
+// errors.
 func LocalRecord(dir string) (worker.Record, error) {
 	record, err := cache.Peek(dir) // a zero one with an error
 	if errors.Is(err, worker.ErrNoRecord) {
@@ -53,7 +54,8 @@ const (
 )
 
 // CheckClock compares this machine's clock with those of the daemons named, else of the live ones, and
-// with the record. The record's own daemon has this very clock, and is not asked.
+// with the record. The record's own daemon has this very clock, and is not asked. It returns the
+// registry's error.
 func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.Record) (*ClockCheck, error) {
 	prober, err := c.Prober()
 	if err != nil {
@@ -90,7 +92,7 @@ func (c Cluster) CheckClock(ctx context.Context, named []string, record worker.R
 	return check, nil
 }
 
-// JudgeClock says what a start would make of the peers' samples, and of the record.
+// JudgeClock returns what a start would make of the peers' samples, and of the record.
 func JudgeClock(panel clock.Panel, samples []clock.Sample, record worker.Record, now clock.Millis) *ClockCheck {
 	v, said := panel.Judge(samples)
 	c := &ClockCheck{
@@ -126,8 +128,8 @@ func JudgeClock(panel clock.Panel, samples []clock.Sample, record worker.Record,
 	return c
 }
 
-// BehindRecord says by how much a clock is behind what r recorded, with which no daemon starts; "" where
-// it isn't.
+// BehindRecord returns by how much a clock is behind what r recorded, with which no daemon starts; ""
+// where it isn't.
 func BehindRecord(r worker.Record, now clock.Millis) string {
 	if behind := r.Timestamp.Sub(now); behind > 0 {
 		return fmt.Sprintf("it is %s behind the %s that worker %d recorded: fix the clock (NTP), or wait until it has caught up", behind, r.Timestamp, r.WorkerID)

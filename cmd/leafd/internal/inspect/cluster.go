@@ -24,7 +24,8 @@ type Cluster struct {
 	Timeout time.Duration // longest that ZooKeeper may take
 }
 
-// WithDirectory calls fn with the registry, within the time-out.
+// WithDirectory calls fn with the registry, within the time-out, and returns its error, or that of
+// opening the registry.
 func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context, dir *zkreg.Directory) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -43,8 +44,8 @@ func (c Cluster) WithDirectory(ctx context.Context, fn func(ctx context.Context,
 	return fmt.Errorf("ZooKeeper at %s (--zk) gave no answer within %s (--timeout): %w", strings.Join(c.Cfg.ZooKeeper.Servers, ","), settings.Short(c.Timeout), err)
 }
 
-// Prober returns the client for its peers that a daemon with these settings has; it asks
-// wherever the operator says.
+// Prober returns the client for its peers that a daemon with these settings has; it asks at any
+// address that the operator names. It returns the error of the settings' certificates.
 func (c Cluster) Prober() (*peerclock.Client, error) {
 	var certificates *conn.Certificates
 	if c.Cfg.Listen.TLS.Cert != "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// AskReadiness returns what there is to say of each worker ID that a daemon has to serve now: one that is live, or that was not
-// released and may issue IDs still. Each live daemon is asked at its address, all at once. The status of the others is the
-// state of their entry.
+// AskReadiness returns a summary for each worker ID that a daemon has to serve now: one that is live, or that was not released
+// and may issue IDs still. Each live daemon is asked at its address, all at once. The status of the others is the state of
+// their entry. It returns the registry's error.
 func AskReadiness(ctx context.Context, dir Directory, client *peerclock.Client, now clock.Millis) ([]views.Summary, error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func AskReadiness(ctx context.Context, dir Directory, client *peerclock.Client, 
 	return daemons, nil
 }
 
-// ParentOf is the state of the znode of the worker IDs, for programs, and what is wrong with it.
+// ParentOf returns the state of the znode of the worker IDs, for programs, and what is wrong with it.
 func ParentOf(s zkreg.Status) (state, wrong string) {
 	switch {
 	case s.Parent == 0:
@@ -60,7 +60,7 @@ func ParentOf(s zkreg.Status) (state, wrong string) {
 	}
 }
 
-// NotGood says what is not good about a cluster; nothing where all is.
+// NotGood returns what is not good about a cluster, in words; nothing where all is.
 func NotGood(s zkreg.Status, daemons []views.Summary, now clock.Millis) []string {
 	bad := []string{}
 	if state, words := ParentOf(s); state != "recorded" {

@@ -21,11 +21,11 @@ type Member struct {
 	Found    string `json:"found"`
 }
 
-// CallRoll returns the members of the cluster of root s, those that are missing last. Missing are
-// the holders of worker IDs that are not live while their pieces last; worker IDs below the greatest
-// that have no entry, since ZooKeeper gave them out in order; and those of known, the addresses of
-// before, where no live daemon is. Each is asked over HTTP: one that answers runs, and is cut off from
-// ZooKeeper.
+// CallRoll returns the members of the cluster of root s, those that are missing last. Missing are the
+// holders of worker IDs that are not live while their pieces last; worker IDs below the greatest that
+// have no entry, since ZooKeeper gave them out in order; and those of known, the addresses of before,
+// at which no live daemon is. Each is asked over HTTP: one that answers runs, and is cut off from
+// ZooKeeper. It returns the registry's error.
 func CallRoll(ctx context.Context, dir *zkreg.Directory, s zkreg.Status, prober clock.Prober, known []string, wall func() clock.Millis) ([]Member, error) {
 	entries, err := dir.Entries(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func CallRoll(ctx context.Context, dir *zkreg.Directory, s zkreg.Status, prober 
 	return append(back, missing...), nil
 }
 
-// memberOf is the holder of an entry. A Java Leaf is never in the live set.
+// memberOf returns the holder of an entry. A Java Leaf is never in the live set.
 func memberOf(w Worker, now clock.Millis) Member {
 	m := Member{WorkerID: &w.ID, Node: w.Node, Address: w.Address, Live: w.State == views.WorkerLive || w.State == views.WorkerForeign && now.Sub(w.Timestamp) < time.Minute}
 	m.Found = fmt.Sprintf("%s, last report %s", strings.ReplaceAll(w.State, "_", " "), w.Timestamp)
@@ -66,7 +66,7 @@ func memberOf(w Worker, now clock.Millis) Member {
 	return m
 }
 
-// HolderOf is the daemon that has w, asked whether it runs.
+// HolderOf returns the daemon that has w, asked whether it runs.
 func HolderOf(ctx context.Context, prober clock.Prober, w Worker, now clock.Millis) []Member {
 	holder := []Member{memberOf(w, now)}
 	ask(ctx, prober, holder, "")

@@ -8,7 +8,8 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// Verdict is what ZooKeeper says of a local record: what worker.Decide would have a daemon do.
+// Verdict sums up what worker.Decide would have a daemon with a local record do, by what ZooKeeper
+// has.
 type Verdict string
 
 // The verdicts, for programs.
@@ -22,12 +23,12 @@ const (
 	Claiming     Verdict = "claiming"      // a claim was not confirmed yet
 	NoWorkerID   Verdict = "no_worker_id"  // the record has none of a cluster
 	NoCluster    Verdict = "no_cluster"    // there is none yet
-	OtherCluster Verdict = "other_cluster" // the root is of another one
+	OtherCluster Verdict = "other_cluster" // the root is another cluster's
 	NotKnown     Verdict = "not_known"
 )
 
-// Judge says what the daemon of record r and the settings zk does, or would do at its start, about what was
-// found, and the same for people.
+// Judge returns what the daemon of record r and the settings zk does, or would do at its start, about what
+// was found, and the same for people.
 func Judge(r worker.Record, zk zkreg.Config, found worker.Snapshot, at worker.Moment) (Verdict, string) {
 	e := found.Entry
 	root, forever := zk.Places()

@@ -79,8 +79,8 @@ type Directory interface {
 	Entries(ctx context.Context) ([]worker.Entry, error)
 }
 
-// ListWorkers reads the entries. The time is taken after they were read, so that no report lies ahead
-// of it.
+// ListWorkers returns the entries as they are now. The time is taken after they were read, so that no
+// report lies ahead of it. It returns the registry's error.
 func ListWorkers(ctx context.Context, dir Directory, layout snowflake.Layout, wall func() clock.Millis) (List, error) {
 	found, err := dir.Look(ctx, worker.Record{WorkerID: worker.NoWorkerID})
 	if err != nil {
@@ -123,7 +123,7 @@ func ListWorkers(ctx context.Context, dir Directory, layout snowflake.Layout, wa
 	return l, nil
 }
 
-// Sentence is the summary in one line. States that no entry is in are left out, except
+// Sentence returns the summary in one line. States that no entry is in are left out, except
 // live.
 func (s Summary) Sentence() string {
 	text := fmt.Sprintf("%d entries, %d live", s.Entries, s.Live)
@@ -148,6 +148,7 @@ func (s Summary) Sentence() string {
 }
 
 // Find returns the entry of the worker ID that text is, the first where a second one was made by hand.
+// It returns a usage error for text that is no number, and worker.ErrNoEntry if there is none.
 func (l List) Find(text string) (Worker, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

@@ -44,7 +44,7 @@ func broken(rules ...rule) error {
 	return nil
 }
 
-// CheckSocketPath says what is wrong with the path of a unix socket.
+// CheckSocketPath returns an error for a path that no unix socket can have.
 func CheckSocketPath(path string) error {
 	const most = 107 // sockaddr_un's, less its end
 	return broken(
@@ -53,7 +53,7 @@ func CheckSocketPath(path string) error {
 		rule{len(path) <= most, fmt.Sprintf("the path has %d bytes: a unix socket's has at most %d", len(path), most)})
 }
 
-// checkListen says what is wrong with an address to listen on, a unix socket's too.
+// checkListen returns an error for an address that can't be listened on, a unix socket's too.
 func checkListen(listen string) error {
 	if path, unix := strings.CutPrefix(listen, UnixScheme); unix {
 		return CheckSocketPath(path)
@@ -68,7 +68,7 @@ func checkListen(listen string) error {
 // unprintable reports whether r is no printable ASCII character, or a space.
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// checkZnode says what is wrong with the path of a znode.
+// checkZnode returns an error for a path that no znode can have.
 func checkZnode(path string) error {
 	parts := strings.Split(path, "/")
 	return broken(
@@ -78,7 +78,8 @@ func checkZnode(path string) error {
 		rule{!strings.ContainsFunc(path, unprintable), "want printable ASCII characters and no space"})
 }
 
-// ParseServers returns the addresses in text, none for "".
+// ParseServers returns the addresses in text, none for "". It returns an error that names the one
+// at fault.
 func ParseServers(text string) (servers []string, err error) {
 	if text == "" {
 		return nil, nil
@@ -147,8 +148,8 @@ func firstAddress(list []net.Addr) (first netip.Addr) {
 // Bounds of an admin token, and of the file of a password, in bytes.
 const minTokenBytes, maxTokenBytes, maxPassword = 16, 4096, 4096
 
-// ReadToken returns the token in the file path, without the white space around
-// it. The token itself is in no error.
+// ReadToken returns the token in the file path, without the white space around it. It returns an
+// error for a file that can't be read or has no usable token; the token itself is in no error.
 func ReadToken(path string) (string, error) {
 	content, _, err := plainfile.Read(path, maxTokenBytes)
 	if err != nil {
@@ -173,7 +174,7 @@ func readPassword(path string) (string, error) {
 	return password, nil
 }
 
-// bare is err without the path that the setting's value shows already.
+// bare returns err without the path that the setting's value shows already.
 func bare(err error) error {
 	if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
 		return pathErr.Err
@@ -181,7 +182,7 @@ func bare(err error) error {
 	return err
 }
 
-// Secrets are what the settings have that a report must not have.
+// Secrets returns what the settings have that a report must not have.
 func (c *Config) Secrets() []string {
 	secrets := []string{sqlstore.Password(c.Segment.MySQL), c.Segment.MySQL, c.HTTP.AdminToken, c.Webhook, c.ZooKeeper.Auth.Secret()}
 	if read := c.Store(false).Password; read != nil {

@@ -44,17 +44,17 @@ type UsageError struct{ error }
 
 func (e *UsageError) Unwrap() error { return e.error }
 
-// AsUsage marks err as a mistake in the command line.
+// AsUsage returns err as a UsageError: a mistake in the command line.
 func AsUsage(err error) error { return &UsageError{err} }
 
-// Usagef returns a mistake in the command line or the settings, in words.
+// Usagef returns a UsageError with this text.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
 // Load reads the settings that flags has flags for: each from its flag, else from the environment, else from the file,
-// else its default. It reports all mistakes at once, as a usage error, and only warns of what may be none. With an error
-// the Config has what is right, for what asks the daemon that runs with the settings of before.
+// else its default. It returns a UsageError with all mistakes at once, and only warns of what may be none. With an error
+// the Config has what is right, so that the daemon that runs with earlier settings can be asked.
 func (src Sources) Load(ctx context.Context, flags *pflag.FlagSet) (Config, *Values, error) {
 	c, vs := Config{Tuning: src.Tuning.complete()}, &Values{}
 	path, file, unread := src.readFile(flags, &c, vs)
@@ -105,7 +105,7 @@ func known(is func(name string) bool) bool {
 	return slices.ContainsFunc(All(), func(s Setting) bool { return is(s.Name) })
 }
 
-// typed is a value as a scalar of the file.
+// typed returns a value as a scalar of the file.
 func typed(text string) yaml.Node { return yaml.Node{Kind: yaml.ScalarNode, Value: text} }
 
 // maxFileBytes bounds the file of settings; the sample has 20 KB.

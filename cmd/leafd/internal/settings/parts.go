@@ -19,7 +19,7 @@ import (
 	"github.com/leafd/leafd/zkreg"
 )
 
-// Live is what the HTTP server takes while it serves.
+// Live returns what the HTTP server takes while it serves.
 func (c Config) Live() ids.Live {
 	return ids.Live{
 		AdminToken: []byte(c.HTTP.AdminToken), Callers: c.HTTP.Callers, Hosts: c.hosts(), MaxBatch: c.Limits.MaxBatch, MaxRange: c.Limits.MaxRange,
@@ -27,7 +27,7 @@ func (c Config) Live() ids.Live {
 	}
 }
 
-// hosts are the names of this daemon: those it was told, those it listens on, and the
+// hosts returns the names of this daemon: those it was told, those it listens on, and the
 // machine's.
 func (c Config) hosts() []string {
 	names := strings.FieldsFunc(c.HTTP.AllowHost, func(r rune) bool { return r == ',' || r == ' ' })
@@ -42,7 +42,7 @@ func (c Config) hosts() []string {
 	return names
 }
 
-// ZKConfig is what the settings say about ZooKeeper.
+// ZKConfig returns the settings of ZooKeeper.
 func (c Config) ZKConfig(clk clock.Clock) zkreg.Config {
 	return zkreg.Config{
 		Clock:   clk,
@@ -52,7 +52,7 @@ func (c Config) ZKConfig(clk clock.Clock) zkreg.Config {
 	}
 }
 
-// Peers is how the other daemons are asked for their clocks: in the language that
+// Peers returns how the other daemons are asked for their clocks: in the language that
 // this one serves first, for a cluster has one mostly; over TLS alone where all have
 // to show certificates.
 func (c Config) Peers(clk clock.Clock, certificates *conn.Certificates) peerclock.Config {
@@ -85,10 +85,10 @@ func (c Config) WithLive(next Config) Config {
 	return c
 }
 
-// ClientsNeedCert tells whether clients are asked for certificates.
+// ClientsNeedCert reports whether clients are asked for certificates.
 func (c Config) ClientsNeedCert() bool { return c.Listen.TLS.ClientCA != "" }
 
-// URL is where clients on this machine reach the daemon.
+// URL returns where clients on this machine reach the daemon.
 func (c Config) URL() string { return c.URLOf(c.Listen.Address) }
 
 // URLOf is URL for another address that the daemon listens on, a unix socket's too.
@@ -116,8 +116,8 @@ const (
 // PackageDataDir is the data directory of the packages' service.
 const PackageDataDir = "/var/lib/leafd"
 
-// Store says where the segments are kept: in the database of --mysql, or else in the
-// SQLite file in the data directory, which may be made where create is true.
+// Store returns where the segments are kept: in the database of --mysql, or else in the SQLite file
+// in the data directory, which may be made where create is true.
 func (c *Config) Store(create bool) sqlstore.Config {
 	kept := sqlstore.Config{DSN: c.Segment.MySQL, TLS: c.Segment.TLS, Path: filepath.Join(c.DataDir, SegmentsFile), Create: create}
 	if path := c.Segment.PasswordFile; path != "" {
@@ -135,8 +135,8 @@ func (c *Config) GuardRequired() bool {
 	return c.Segment.Guard == guardRequire || c.Store(false).Hosts() > 1
 }
 
-// Unguarded is what to tell of a daemon that shares its segments, and has no ZooKeeper to
-// guard them: a Weakness of the database that nothing makes up for. Nil where it is none.
+// Unguarded returns the Weakness of a daemon that shares its segments and has no ZooKeeper to guard
+// them: nothing makes up for it. Nil for any other daemon.
 func (c *Config) Unguarded() []sqlstore.Weakness {
 	if !c.Segment.On || c.Store(false).Local() || len(c.ZooKeeper.Servers) > 0 {
 		return nil
@@ -147,9 +147,9 @@ func (c *Config) Unguarded() []sqlstore.Weakness {
 	}}
 }
 
-// Exposed is where more users than are meant to may be able to write what a daemon
-// trusts, or see its memory. None of it is a reason to refuse a start: an ensemble or the
-// volume of a container may be closed in a way that can't be seen from here.
+// Exposed returns where more users than are meant to may be able to write what a daemon trusts, or
+// see its memory. None of it is a reason to refuse a start: an ensemble or the volume of a
+// container may be closed in a way that can't be seen from here.
 func (c *Config) Exposed() []sqlstore.Weakness {
 	var list []sqlstore.Weakness
 	if len(c.ZooKeeper.Servers) > 0 && c.ZooKeeper.Auth == nil {

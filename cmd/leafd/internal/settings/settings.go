@@ -192,7 +192,7 @@ var explained = regexp.MustCompile(`(?m)^(?:### (.+)|# (.+)\.\n(?:#.*\n)*([a-z-]
 // capital is a first word that has one alone: IDs and ZooKeeper stay as they are.
 var capital = regexp.MustCompile(`^[A-Z][a-z-]* `)
 
-// table is made once: of the fields with a key, and what the sample says of each.
+// table is made once: of the fields with a key, and of the sample's text for each.
 var table = sync.OnceValue(func() (all []Setting) { //nolint:gochecknoglobals // never written to
 	fields, group := fieldsOf(reflect.TypeFor[Config](), nil), ""
 	for _, found := range explained.FindAllStringSubmatch(deploy.Sample, -1) {
@@ -233,7 +233,7 @@ func kindOf(f reflect.StructField) Kind {
 	return cmp.Or(Kind(f.Tag.Get("kind")), byType[f.Type.String()], kindText)
 }
 
-// EnvName is the environment variable of a setting.
+// EnvName returns the environment variable of a setting.
 func EnvName(name string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
@@ -270,8 +270,8 @@ type Flag struct {
 // String and Set are pflag's.
 func (f *Flag) String() string { return f.text }
 
-// Set keeps text as it is.
+// Set keeps text as it is, and returns nil.
 func (f *Flag) Set(text string) error { f.text = text; return nil }
 
-// Type is what the help shows after the flag's name.
+// Type returns what the help shows after the flag's name.
 func (f *Flag) Type() string { return string(f.Kind) }

@@ -77,7 +77,7 @@ func (v *Value) show(c *Config) {
 	}
 }
 
-// Hidden is the value as the log may have it, without anything of what is secret, not even where it leads to.
+// Hidden returns the value as the log may have it, without anything of what is secret, not even where it leads to.
 func (v Value) Hidden() *Value {
 	if v.Setting.Secret && v.Value != "" {
 		v.Value = "(hidden)"
@@ -85,7 +85,7 @@ func (v Value) Hidden() *Value {
 	return &v
 }
 
-// Text is the value on one line, for people.
+// Text returns the value on one line, for people.
 func (v *Value) Text() string {
 	if words, ok := v.Value.([]string); ok {
 		return strings.Join(words, ",")
@@ -93,7 +93,7 @@ func (v *Value) Text() string {
 	return cmp.Or(fmt.Sprint(v.Value), `""`)
 }
 
-// given is what stands at a place of the file, or was typed, as errors show it.
+// given returns what stands at a place of the file, or was typed, as errors show it.
 func (s Setting) given(raw *yaml.Node) string {
 	switch {
 	case s.Secret:
@@ -196,5 +196,5 @@ func parseRates(raw *yaml.Node) (any, error) {
 // zeroUnits are those that Duration.String ends in.
 var zeroUnits = regexp.MustCompile(`([hm])(0m)?0s$`)
 
-// Short is d without the zero units that Duration.String ends in: 24h, not 24h0m0s.
+// Short returns d without the zero units that Duration.String ends in: 24h, not 24h0m0s.
 func Short(d time.Duration) string { return zeroUnits.ReplaceAllString(d.String(), "$1") }
