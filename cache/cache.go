@@ -4,7 +4,7 @@
 // The directory holds four files of this package:
 //
 //	leafd.lock     locked (flock) for the life of the process; its text is the
-//	               process ID of the holder, for messages, and digests of the owners
+//	               process ID, for messages, and digests of the owners
 //	               that may have written the record
 //	worker.json    the record, readable, twice: each Save writes the older of two
 //	               slots over, under a checksum; see codec.go
@@ -19,7 +19,7 @@
 //
 // The directory belongs on a local file system. On NFS, flock depends on the
 // server's lock service, which can forget a lock after a lost connection
-// without telling its holder; nothing here can see that.
+// without a sign; nothing here can see that.
 package cache
 
 import (

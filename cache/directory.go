@@ -22,12 +22,12 @@ var leftover = regexp.MustCompile(`^\.worker\.json[0-9]+$`)
 
 // fileOps are the steps of an Open and of a Save that tests make fail.
 type fileOps struct {
-	create  func(*os.Root) (*renameio.PendingFile, error)
-	write   func(file *os.File, b []byte, offset int64) error
-	sync    func(*os.File) error
-	replace func(*renameio.PendingFile) error
-	mark    func(*os.Root) error // create and sync the marker
-	syncDir func(*os.File) error
+	create     func(*os.Root) (*renameio.PendingFile, error)
+	write      func(file *os.File, b []byte, offset int64) error
+	sync       func(*os.File) error
+	replace    func(*renameio.PendingFile) error
+	makeMarker func(*os.Root) error // create and sync the marker
+	syncDir    func(*os.File) error
 	// What tells a directory from a copy: fileIdentity, fileSystemID and machineID.
 	identity   func(path string, held fs.FileInfo) (id string, born bool)
 	fileSystem func(path string) string
@@ -45,7 +45,7 @@ func realFiles() fileOps {
 		},
 		sync:       syncData,
 		replace:    func(p *renameio.PendingFile) error { return p.CloseAtomicallyReplace() },
-		mark:       writeMarker,
+		makeMarker: writeMarker,
 		syncDir:    func(d *os.File) error { return d.Sync() },
 		identity:   fileIdentity,
 		fileSystem: fileSystemID,
@@ -232,7 +232,7 @@ func (f *directory) replace(raw []byte, ready func() error) error {
 	if err := f.files.syncDir(f.self); err != nil {
 		return failed(f.path, "sync the data directory after replacing the record", err)
 	}
-	if err := f.mark(); err != nil {
+	if err := f.makeMarker(); err != nil {
 		return err
 	}
 	// Where it leads to another process's file by now, the lock is lost too.
@@ -297,9 +297,9 @@ func (f *directory) probe() error {
 	return nil
 }
 
-// mark makes the marker, durably.
-func (f *directory) mark() error {
-	err := f.files.mark(f.root)
+// makeMarker makes the marker, durably.
+func (f *directory) makeMarker() error {
+	err := f.files.makeMarker(f.root)
 	if err == nil {
 		err = f.files.syncDir(f.self)
 	}

@@ -88,8 +88,8 @@ func OpenHooked(dir string, before, after Hook) (*Cache, error) {
 		replace: func(p *renameio.PendingFile) error {
 			return around(StepReplace, func() error { return ops.replace(p) })
 		},
-		mark: func(root *os.Root) error {
-			return around(StepMark, func() error { return ops.mark(root) })
+		makeMarker: func(root *os.Root) error {
+			return around(StepMark, func() error { return ops.makeMarker(root) })
 		},
 		syncDir: func(d *os.File) error {
 			return around(StepSyncDir, func() error { return ops.syncDir(d) })

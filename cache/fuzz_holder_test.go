@@ -26,7 +26,7 @@ func FuzzHolder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list string, inode uint64, content string) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		written := writtenPID(path)
-		got := holderIn(list, inode, written)
+		got := pidIn(list, inode, written)
 		require.GreaterOrEqual(t, got, 0)
 		if !strings.Contains(list, ":"+strconv.FormatUint(inode, 10)) {
 			require.Zero(t, got)
@@ -37,8 +37,8 @@ func FuzzHolder(f *testing.F) {
 		if written > 0 {
 			require.Equal(t, strconv.Itoa(written), strings.TrimLeft(strings.TrimSpace(strings.SplitN(content, "\n", 2)[0]), "+0"))
 			line := fmt.Sprintf("7: FLOCK  ADVISORY  WRITE %d 08:01:%d 0 EOF\n", written, inode)
-			require.Equal(t, written, holderIn(line+list, inode, written))
-			require.Equal(t, written, holderIn(list+"\n"+line, inode, written))
+			require.Equal(t, written, pidIn(line+list, inode, written))
+			require.Equal(t, written, pidIn(list+"\n"+line, inode, written))
 		}
 	})
 }

@@ -14,7 +14,7 @@ func TestHolder(t *testing.T) {
 	dir := t.TempDir()
 	requireHolder := func(want int) {
 		t.Helper()
-		pid, err := cache.Holder(dir)
+		pid, err := cache.LockPID(dir)
 		require.NoError(t, err)
 		require.Equal(t, want, pid)
 	}
@@ -40,9 +40,9 @@ func TestHolder(t *testing.T) {
 func TestHolderOfNoLock(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "leafd.lock"), 0o700))
-	pid, err := cache.Holder(dir)
+	pid, err := cache.LockPID(dir)
 	require.NoError(t, err)
 	require.Zero(t, pid)
-	_, err = cache.Holder(filepath.Join(dir, "leafd.lock", "x\x00"))
+	_, err = cache.LockPID(filepath.Join(dir, "leafd.lock", "x\x00"))
 	require.Error(t, err)
 }

@@ -69,7 +69,7 @@ func tryLock(f *directory, path string) (*directoryLock, error) {
 	}
 	if !got {
 		return nil, fmt.Errorf("data directory %s is in use%s: %w; stop that process, or give this one a --data-dir of its own",
-			f.path, holder(f), worker.ErrLocked)
+			f.path, byProcess(f), worker.ErrLocked)
 	}
 	held, err := lock.Stat()
 	if err == nil && !held.Mode().IsRegular() {
@@ -168,8 +168,8 @@ func lockText(f *directory) (pid int, lives []string) {
 	return readLock(file)
 }
 
-// holder returns " by process N" as the lock file has it, or "".
-func holder(f *directory) string {
+// byProcess returns " by process N" as the lock file has it, or "".
+func byProcess(f *directory) string {
 	pid, _ := lockText(f)
 	if pid == 0 {
 		return ""

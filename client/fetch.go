@@ -34,7 +34,7 @@ func (s *Source) run(ctx context.Context) {
 			if again := s.note(err, n); !again {
 				break
 			}
-			if !s.rest(ctx) {
+			if !s.waitForDaemon(ctx) {
 				return
 			}
 		}
@@ -76,8 +76,10 @@ func (s *Source) note(err error, n int) (again bool) {
 	return false
 }
 
-// rest waits until a daemon may be asked again.
-func (s *Source) rest(ctx context.Context) bool { return sleep(ctx, s.requests.pause(s.client)) }
+// waitForDaemon waits until a daemon may be asked again.
+func (s *Source) waitForDaemon(ctx context.Context) bool {
+	return sleep(ctx, s.requests.pause(s.client))
+}
 
 // sleep reports whether the time has passed; else ctx was done before.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -211,9 +211,9 @@ func (g *guarded) open() *view {
 	s.mu.Lock()
 	at, _ := s.guardLocked()
 	began := s.clock.Mono()
-	rest := at != nil && began-g.rootAt < guardRoot || at == nil && began < g.notUntil
+	current := at != nil && began-g.rootAt < guardRoot || at == nil && began < g.notUntil
 	s.mu.Unlock()
-	if rest {
+	if current {
 		return at
 	}
 	opened, err := ask(s, ErrGuardAway, s.cfg.FetchTimeout, g.guard.Open)

@@ -47,11 +47,11 @@ func (s *Server) Serve(ln net.Listener, surface conn.Surface) error {
 		}
 		guests := s.ids.HTTP(s.handleGuest, false)
 		f.serve, serving = s.ids.HTTP(handle, surface == conn.Admin || !s.cfg.AdminApart), conn.Serving{
-			State: ids.NewClient, Secure: reply.ErrTLSRequired.Whole(),
+			Client: ids.NewClient, Secure: reply.ErrTLSRequired.Whole(),
 			Guest: func(nc net.Conn) { _ = guests.ServeConn(nc) },
 		} // a client's mistakes
 	case conn.Redis:
-		f.serve, serving = ids.NewRedisServer(s.ids), conn.Serving{State: ids.NewClient, Guest: s.ids.RefuseRedisGuest, Secure: resp.AppendError(nil, reply.ErrTLSRequired.Redis(), "this port speaks TLS")}
+		f.serve, serving = ids.NewRedisServer(s.ids), conn.Serving{Client: ids.NewClient, Guest: s.ids.RefuseRedisGuest, Secure: resp.AppendError(nil, reply.ErrTLSRequired.Redis(), "this port speaks TLS")}
 	default:
 		return errors.Join(fmt.Errorf("no such %s", surface), ln.Close())
 	}

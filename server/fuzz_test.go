@@ -65,7 +65,7 @@ func (*once) Close() error                { return nil }
 // accepted returns nc as a listener of the public surface accepts it.
 func accepted(t testing.TB, a *conn.Admission, nc net.Conn) *conn.Conn {
 	t.Helper()
-	l := a.Listen(&once{nc: nc}, conn.Public, conn.Serving{State: ids.NewClient})
+	l := a.Listen(&once{nc: nc}, conn.Public, conn.Serving{Client: ids.NewClient})
 	t.Cleanup(l.End)
 	c, err := l.Accept()
 	require.NoError(t, err)

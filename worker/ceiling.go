@@ -64,8 +64,8 @@ type Worker struct {
 	reported   chan struct{} // mu protects; closed and replaced at the end of each report
 
 	// Of the registry; see register.
-	holder    holder // the start's, then that of the report to the registry under way
-	remoteErr error  // mu protects; why the registry's last write failed
+	reconciler reconciler // the start's, then that of the report to the registry under way
+	remoteErr  error      // mu protects; why the registry's last write failed
 
 	// Of the peers; see peers.go.
 	panel   clock.Panel    // immutable
@@ -484,7 +484,7 @@ func (w *Worker) register(ctx context.Context, edit func(*Record)) error {
 		live := !w.stalled.Load() && w.life.Err() == nil && w.vote != clock.Outvoted && !errors.Is(w.lastErr, ErrClockJumped)
 		w.mu.Unlock()
 		edit(&r)
-		got, err := w.holder.report(ctx, r)
+		got, err := w.reconciler.report(ctx, r)
 		if err == nil {
 			w.mu.Lock()
 			w.record.adopt(got) // below-the-limit: its piece counts from now on, and is in the file with the next report

@@ -7,8 +7,8 @@ import (
 	"github.com/leafd/leafd/clock"
 )
 
-// Holding is a holder to be explored: plain data between two steps.
-type Holding struct{ h holder }
+// Holding is a reconciler to be explored: plain data between two steps.
+type Holding struct{ h reconciler }
 
 // HoldingEnds is what one step of it works with.
 type HoldingEnds struct {
@@ -24,8 +24,8 @@ type HoldingEnds struct {
 	Split    bool // a step ends once it has looked; the next one acts upon that
 }
 
-func (e HoldingEnds) ends() holderEnds {
-	ends := holderEnds{
+func (e HoldingEnds) ends() reconcilerDeps {
+	ends := reconcilerDeps{
 		registry: e.Registry, decide: e.Decide, clk: e.Clock, owner: e.Owner, margin: e.Margin,
 		lease:   func(Record) time.Duration { return e.Lease },
 		save:    func(_ context.Context, r Record) error { e.Save(r); return nil },
@@ -41,31 +41,31 @@ func (e HoldingEnds) ends() holderEnds {
 }
 
 // NewHolding is that of a life that starts with r.
-func NewHolding(r Record) Holding { return Holding{holder{rec: r}} }
+func NewHolding(r Record) Holding { return Holding{reconciler{rec: r}} }
 
-// Step is holder.step.
+// Step is reconciler.step.
 func (x *Holding) Step(ctx context.Context, e HoldingEnds) (done bool, setAside, err error) {
-	x.h.ends = e.ends()
+	x.h.deps = e.ends()
 	if x.h.held != nil {
-		x.h.ends.guards = nil
+		x.h.deps.guards = nil
 	}
-	defer func() { x.h.ends = holderEnds{} }()
+	defer func() { x.h.deps = reconcilerDeps{} }()
 	n, err := x.h.step(ctx)
 	return n.done, n.setAside, err
 }
 
-// Report is holder.report.
+// Report is reconciler.report.
 func (x *Holding) Report(ctx context.Context, e HoldingEnds, r Record) (Record, error) {
-	x.h.ends = e.ends()
-	defer func() { x.h.ends = holderEnds{} }()
+	x.h.deps = e.ends()
+	defer func() { x.h.deps = reconcilerDeps{} }()
 	return x.h.report(ctx, r)
 }
 
-// GiveBack is holder.giveBack.
+// GiveBack is reconciler.giveBack.
 func (x *Holding) GiveBack(ctx context.Context, e HoldingEnds) {
-	x.h.ends = e.ends()
+	x.h.deps = e.ends()
 	_ = x.h.giveBack(ctx)
-	x.h.ends = holderEnds{}
+	x.h.deps = reconcilerDeps{}
 }
 
 // Record is what it has acknowledged.

@@ -55,7 +55,7 @@ func Start(ctx context.Context, cfg Config) (*Worker, error) {
 	if err := w.start(ctx); err != nil {
 		if w.cfg.Registry != nil {
 			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReport)
-			_ = w.holder.giveBack(bounded) // else it counts as given up in a minute
+			_ = w.reconciler.giveBack(bounded) // else it counts as given up in a minute
 			cancel()
 		}
 		w.endLife()
@@ -79,13 +79,13 @@ func (w *Worker) start(ctx context.Context) error {
 		err = w.startRegistered(ctx, unusable)
 	}
 	if err == nil {
-		err = w.passCeiling(ctx, w.holder.rec) // it has the floor by now
+		err = w.passCeiling(ctx, w.reconciler.rec) // it has the floor by now
 	}
 	if err != nil {
 		return err
 	}
 	samples, _, _ := w.Peers()
-	if rival := w.errRival(ctx, w.holder.rec, 0, samples); rival != nil { // our record stays: a lie must cost no worker ID
+	if rival := w.errRival(ctx, w.reconciler.rec, 0, samples); rival != nil { // our record stays: a lie must cost no worker ID
 		return fmt.Errorf("%w: %w", ErrHeld, rival)
 	}
 	return w.begin(ctx)
@@ -99,10 +99,10 @@ func (w *Worker) fresh() Record {
 	}
 }
 
-// load reads the local record (restored-record), and has the holder begin with it. unusable is why it is
+// load reads the local record (restored-record), and has the reconciler begin with it. unusable is why it is
 // not to be gone by, where there is one: it is set aside.
 func (w *Worker) load(ctx context.Context) (unusable, err error) {
-	me := &w.holder.rec
+	me := &w.reconciler.rec
 	*me = w.fresh()
 	r, err := w.cfg.Cache.Load()
 	switch {
@@ -148,7 +148,7 @@ func (w *Worker) load(ctx context.Context) (unusable, err error) {
 
 // startAlone starts a standalone daemon, which has nothing but its record.
 func (w *Worker) startAlone(ctx context.Context) error {
-	r := &w.holder.rec
+	r := &w.reconciler.rec
 	if err := CheckStandalone(*r, w.cfg.WorkerID); err != nil {
 		return err
 	}
@@ -159,29 +159,29 @@ func (w *Worker) startAlone(ctx context.Context) error {
 // startRegistered takes one step after the other until the registry has acknowledged our
 // piece, or our own record will do without it (confirmed-record).
 func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
-	h := &w.holder
-	h.ends = w.ends()
+	rc := &w.reconciler
+	rc.deps = w.reconcilerDeps()
 	var slow *time.Timer
 	guards := func(context.Context) error { slow.Stop(); return w.guards(ctx) } // they outlast a look
-	h.ends.guards = guards
-	h.ends.save = func(_ context.Context, r Record) error { return w.cfg.Cache.Save(r) }
+	rc.deps.guards = guards
+	rc.deps.save = func(_ context.Context, r Record) error { return w.cfg.Cache.Save(r) }
 	limit := w.cfg.Clock.Mono() + w.cfg.MaxWait
 	deadline := limit // and one settling more
 	pause, told, settlings := retryPause, EventKind(""), 0
 	for {
 		patience := max(deadline-w.cfg.Clock.Mono(), w.cfg.LookTimeout) // or the last look is cut short
-		offline := cmp.Or(unusable, w.mayGoOffline(h.rec))
+		offline := cmp.Or(unusable, w.mayGoOffline(rc.rec))
 		if offline == nil {
 			patience = w.cfg.LookTimeout
 		}
-		if h.watches && w.cfg.Clock.Mono()-h.seen.at < watchFor {
+		if rc.watches && w.cfg.Clock.Mono()-rc.seen.at < watchFor {
 			offline = cmp.Or(offline, errors.New("another life of this instance was shown as live"))
 		}
 		bounded, cancel := context.WithTimeout(ctx, patience)
 		slow = time.AfterFunc(w.cfg.LookTimeout, func() {
 			w.notify(Event{Kind: EventUnreachable, Err: fmt.Errorf("the registry has not answered for %s", w.cfg.LookTimeout)})
 		})
-		n, err := h.step(bounded)
+		n, err := rc.step(bounded)
 		slow.Stop()
 		cancel()
 		switch {
@@ -200,9 +200,9 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 			return err
 		case n.done:
 			shown, cancel := context.WithTimeout(ctx, peersTimeout)
-			_ = h.ends.registry.Show(shown, h.rec, true) // a ready daemon is in the live set; else the first report sees to it
+			_ = rc.deps.registry.Show(shown, rc.rec, true) // a ready daemon is in the live set; else the first report sees to it
 			cancel()
-			h.rec.Registered = w.cfg.Clock.Read().Wall()
+			rc.rec.Registered = w.cfg.Clock.Read().Wall()
 			return nil
 		}
 		if unusable != nil && errors.Is(n.why, ErrNoCluster) {
@@ -212,17 +212,17 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 			if err := w.startAsNew(cmp.Or(unusable, n.setAside)); err != nil {
 				return err
 			}
-			unusable, h.held, h.seen, h.stirred = nil, nil, sight{}, false
-			h.ends.guards = guards // they are stricter with a new instance
+			unusable, rc.held, rc.seen, rc.stirred = nil, nil, sight{}, false
+			rc.deps.guards = guards // they are stricter with a new instance
 			continue
 		}
-		if settlings != h.settlings {
+		if settlings != rc.settlings {
 			told, deadline = "", max(deadline, limit+n.wait)
 		}
 		if n.wait > 0 && n.kind != told {
 			w.notify(Event{Kind: n.kind, Err: n.why, Wait: n.wait})
 		}
-		told, settlings = n.kind, h.settlings
+		told, settlings = n.kind, rc.settlings
 		if left := deadline - w.cfg.Clock.Mono(); n.why != nil && n.wait >= left {
 			return n.why
 		}
@@ -232,9 +232,9 @@ func (w *Worker) startRegistered(ctx context.Context, unusable error) error {
 	}
 }
 
-// ends returns what our reconciler works with.
-func (w *Worker) ends() holderEnds {
-	return holderEnds{
+// reconcilerDeps returns what our reconciler works with.
+func (w *Worker) reconcilerDeps() reconcilerDeps {
+	return reconcilerDeps{
 		registry: w.cfg.Registry, decide: Decide, clk: w.cfg.Clock, owner: w.cfg.Owner, margin: 2 * w.cfg.Threshold,
 		lease: w.leaseOf, judged: w.judged, settled: w.settleTime, tell: w.notify, save: w.saveIdentity, servers: w.cfg.Servers,
 	}
@@ -264,7 +264,7 @@ func (w *Worker) judged(ctx context.Context) (clock.Millis, error) {
 
 // guards passes the guards of the clock: the time recorded, the peers', and the ceiling.
 func (w *Worker) guards(ctx context.Context) error {
-	r := &w.holder.rec
+	r := &w.reconciler.rec
 	if err := w.checkClock(ctx, *r); err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (w *Worker) startAsNew(why error) error {
 		why = fmt.Errorf("%w; it was set aside as %s", why, name)
 	}
 	w.notify(Event{Kind: EventRecordLost, Err: why})
-	w.holder.rec = w.fresh()
+	w.reconciler.rec = w.fresh()
 	return nil
 }
 
@@ -312,13 +312,13 @@ func (w *Worker) mayGoOffline(r Record) error {
 // begin records the first ceiling and publishes it.
 func (w *Worker) begin(ctx context.Context) error {
 	now := w.cfg.Clock.Read()
-	r := w.holder.rec
+	r := w.reconciler.rec
 	r.DirectoryID = w.cfg.DirectoryID
 	w.mu.Lock()
 	w.floor = max(r.Ceiling, r.Timestamp, r.Floor)
 	w.record, w.began = r, now.Wall()
 	w.mu.Unlock()
-	w.holder.ends = w.ends()
+	w.reconciler.deps = w.reconcilerDeps()
 	w.remote.last.Store(int64(now.Boot - now.Wall().Sub(r.Registered))) // this life's claim, or of the life before
 	bounded, cancel := context.WithTimeout(ctx, max(w.cfg.ReportInterval, firstReport))
 	defer cancel()

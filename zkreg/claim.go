@@ -56,7 +56,7 @@ func (r *Registry) Claim(ctx context.Context, s worker.Snapshot, me worker.Recor
 	if err := c.list(ctx); err != nil {
 		return s, err
 	}
-	for _, draw := range []func(context.Context) (bool, error){c.released, c.sequential, c.rest} {
+	for _, draw := range []func(context.Context) (bool, error){c.released, c.sequential, c.unhinted} {
 		if done, err := draw(ctx); done || err != nil {
 			return c.s, err
 		}
@@ -112,7 +112,7 @@ func (c *claim) released(ctx context.Context) (bool, error) {
 
 // unhinted takes a number without an entry; or else one past its limit, by our clock and ZooKeeper's, a claim
 // that was given up, or a released one without a hint: in random order.
-func (c *claim) rest(ctx context.Context) (bool, error) {
+func (c *claim) unhinted(ctx context.Context) (bool, error) {
 	return c.among(ctx, false, func(ctx context.Context) ([]int64, error) {
 		err := c.list(ctx)
 		var free, held []int64

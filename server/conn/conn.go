@@ -63,11 +63,11 @@ type Conn struct {
 	row    atomic.Pointer[fair.Turns] // in which it has a turn; nil: it has none
 
 	origin *fair.Address // the serving goroutine's; nil until Origin is called
-	State  State         // the serving goroutine's
+	Client Client        // the serving goroutine's
 }
 
-// State is what the server of a connection keeps for it. The goroutine that serves the connection calls it.
-type State interface {
+// Client is what the server of a connection keeps for it. The goroutine that serves the connection calls it.
+type Client interface {
 	// Written is called when all answers so far are handed to the connection.
 	Written()
 }
@@ -196,8 +196,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if string(p) != continues {
 		c.phase = waiting
 	}
-	if c.State != nil {
-		c.State.Written()
+	if c.Client != nil {
+		c.Client.Written()
 	}
 	if c.writeBy-c.l.coarse.Load() < int64(c.l.writeTimeout/2) {
 		deadline := time.Now().Add(c.l.writeTimeout)

@@ -54,9 +54,9 @@ type Listener struct {
 
 // Serving is what a listener needs of the protocol of its connections.
 type Serving struct {
-	State  func(*Conn) State // returns that of a new connection
-	Guest  func(net.Conn)    // answers a connection beyond the limit
-	Secure []byte            // the answer to a client that doesn't speak TLS where it should
+	Client func(*Conn) Client // returns that of a new connection
+	Guest  func(net.Conn)     // answers a connection beyond the limit
+	Secure []byte             // the answer to a client that doesn't speak TLS where it should
 }
 
 // Listen returns a listener on ln, which accepts connections of a surface.
@@ -157,8 +157,8 @@ func (l *Listener) admit(nc net.Conn) *Conn {
 		l.answerGuest(c)
 		return nil
 	}
-	if l.serving.State != nil {
-		c.State = l.serving.State(c)
+	if l.serving.Client != nil {
+		c.Client = l.serving.Client(c)
 	}
 	socket := nc // c.raw hides it
 	if c.secure.tls != nil {

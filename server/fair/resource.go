@@ -22,7 +22,7 @@ const (
 	grace = 200 * time.Millisecond
 )
 
-// Address is the holder of a ticket: an IPv4 address, a /64, a user of a unix socket, a caller.
+// Address is what tickets are counted by: an IPv4 address, a /64, a user of a unix socket, a caller.
 type Address [16]byte
 
 // AddressOf returns the address of what b names: a caller, a certificate.
@@ -47,19 +47,19 @@ type Owner interface {
 type Ticket struct {
 	owner      Owner
 	weight     int64
-	of         *holder // nil: it is in no resource
+	of         *holding // nil: it is in no resource
 	next, prev *Ticket
 }
 
-// holder is an address that has tickets.
-type holder struct {
+// holding is what an address has of a Resource.
+type holding struct {
 	address     Address
 	held        int64
-	credit      int64   // of Turns
-	first, last *Ticket // those looked at last are at the end; of Turns, in their order
-	at          int     // in Resource.all
-	rank        int     // in Resource.most; -1: it holds a small part
-	next, prev  *holder // in Resource.round
+	credit      int64    // of Turns
+	first, last *Ticket  // those looked at last are at the end; of Turns, in their order
+	at          int      // in Resource.all
+	rank        int      // in Resource.most; -1: it holds a small part
+	next, prev  *holding // in Resource.round
 }
 
 // Resource is so much of something. It keeps:
@@ -81,19 +81,19 @@ type Resource struct {
 	ordered bool  // immutable; tickets give way in their order, as those of Turns
 	share   int64 // immutable; the credit of an address as its turn comes
 
-	mu      sync.Mutex
-	limit   int64 // mu protects, as all that follows
-	held    int64
-	holders map[Address]*holder
-	all     []*holder
-	most    []*holder // those with more than a small part, ordered by it
-	round   *holder   // a ring: the one that has its turn; for Turns
-	spare   *holder   // a list by next
+	mu       sync.Mutex
+	limit    int64 // mu protects, as all that follows
+	held     int64
+	holdings map[Address]*holding
+	all      []*holding
+	most     []*holding // those with more than a small part, ordered by it
+	round    *holding   // a ring: the one that has its turn; for Turns
+	spare    *holding   // a list by next
 }
 
 // NewResource returns a Resource of limit.
 func NewResource(limit int64) *Resource {
-	return &Resource{limit: limit, holders: make(map[Address]*holder)}
+	return &Resource{limit: limit, holdings: make(map[Address]*holding)}
 }
 
 // Enter makes t a ticket of o, unless there is no room. now is a monotonic clock.
@@ -141,7 +141,7 @@ func (r *Resource) Held() int64 {
 
 // enter is Enter under the lock; gone[:n] have given way.
 func (r *Resource) enter(t *Ticket, a Address, weight int64, o Owner, now int64, gone *[yields]Owner) (n int, ok bool) {
-	own := r.holders[a]
+	own := r.holdings[a]
 	for r.held >= r.limit {
 		if n == yields {
 			return n, false
@@ -153,10 +153,10 @@ func (r *Resource) enter(t *Ticket, a Address, weight int64, o Owner, now int64,
 		gone[n] = victim.owner
 		n++
 		r.remove(victim)
-		own = r.holders[a]
+		own = r.holdings[a]
 	}
 	if own == nil {
-		own = r.newHolder(a)
+		own = r.newHolding(a)
 	}
 	*t = Ticket{owner: o, weight: weight, of: own}
 	own.push(t)
@@ -164,16 +164,16 @@ func (r *Resource) enter(t *Ticket, a Address, weight int64, o Owner, now int64,
 	return n, true
 }
 
-// newHolder returns a holder for a, which is the last of this round.
-func (r *Resource) newHolder(a Address) *holder {
+// newHolding returns the holding of a, which is the last of this round.
+func (r *Resource) newHolding(a Address) *holding {
 	h := r.spare
 	if h != nil {
 		r.spare = h.next
 	} else {
-		h = new(holder)
+		h = new(holding)
 	}
-	*h = holder{address: a, at: len(r.all), rank: -1}
-	r.holders[a], r.all = h, append(r.all, h)
+	*h = holding{address: a, at: len(r.all), rank: -1}
+	r.holdings[a], r.all = h, append(r.all, h)
 	if h.next, h.prev = h, h; r.round == nil {
 		r.turnTo(h)
 	} else {
@@ -183,7 +183,7 @@ func (r *Resource) newHolder(a Address) *holder {
 	return h
 }
 
-// remove takes t out of its holder, and the holder out of r where it was the last.
+// remove takes t out of its holding, and the holding out of r where it was the last.
 func (r *Resource) remove(t *Ticket) {
 	h := t.of
 	if h == nil {
@@ -199,7 +199,7 @@ func (r *Resource) remove(t *Ticket) {
 	r.all[h.at], r.all[end].at = r.all[end], h.at
 	r.all[end] = nil
 	r.all = r.all[:end]
-	delete(r.holders, h.address)
+	delete(r.holdings, h.address)
 	h.prev.next, h.next.prev = h.next, h.prev
 	switch {
 	case h.next == h:
@@ -211,7 +211,7 @@ func (r *Resource) remove(t *Ticket) {
 }
 
 // turnTo makes it the turn of h.
-func (r *Resource) turnTo(h *holder) {
+func (r *Resource) turnTo(h *holding) {
 	r.round = h
 	h.credit += r.share
 }
@@ -220,7 +220,7 @@ func (r *Resource) turnTo(h *holder) {
 func (r *Resource) small() int64 { return max(1, r.limit/smallPart) }
 
 // add changes what h holds, and its place in most.
-func (r *Resource) add(h *holder, weight int64) {
+func (r *Resource) add(h *holding, weight int64) {
 	h.held += weight
 	r.held += weight
 	switch {
@@ -248,7 +248,7 @@ func (r *Resource) add(h *holder, weight int64) {
 	}
 }
 
-func (h *holder) push(t *Ticket) {
+func (h *holding) push(t *Ticket) {
 	if t.prev, t.next = h.last, nil; h.last != nil {
 		h.last.next = t
 	} else {
@@ -257,7 +257,7 @@ func (h *holder) push(t *Ticket) {
 	h.last = t
 }
 
-func (h *holder) cut(t *Ticket) {
+func (h *holding) cut(t *Ticket) {
 	if t.prev != nil {
 		t.prev.next = t.next
 	} else {

@@ -119,7 +119,7 @@ func (c *crowd) check(largest int64) {
 	require.Equal(c.t, total, c.Held())
 	require.Less(c.t, total, c.limit+largest)
 	require.Len(c.t, c.all, len(sums))
-	require.Len(c.t, c.holders, len(sums))
+	require.Len(c.t, c.holdings, len(sums))
 	most := 0
 	for i, h := range c.all {
 		require.Equal(c.t, i, h.at)

@@ -25,7 +25,7 @@ type Turns struct {
 // NewTurns returns Turns of limit at once, with share, the largest weight, for each address in a round,
 // and so many that wait.
 func NewTurns(limit, share, waiting int64) *Turns {
-	return &Turns{queue: Resource{ordered: true, share: share, limit: waiting, holders: make(map[Address]*holder)}, free: limit, limit: limit}
+	return &Turns{queue: Resource{ordered: true, share: share, limit: waiting, holdings: make(map[Address]*holding)}, free: limit, limit: limit}
 }
 
 // Waiter waits for one turn at a time. It is a field of what waits; the zero value is ready.

@@ -7,7 +7,7 @@ import (
 
 // newcomer is a ticket that has no room yet.
 type newcomer struct {
-	own         *holder // nil: its address holds nothing
+	own         *holding // nil: its address holds nothing
 	weight, now int64
 }
 
@@ -46,7 +46,7 @@ func (r *Resource) victim(n newcomer) *Ticket {
 
 // choose returns the ticket of h that is to give way to n, and since when it waits: of those
 // that have been of use one that is drawn, else the one that waits longest; nil: none.
-func (r *Resource) choose(h *holder, n newcomer, used bool) (chosen *Ticket, first int64) {
+func (r *Resource) choose(h *holding, n newcomer, used bool) (chosen *Ticket, first int64) {
 	last, drawn := h.last, 0
 	for t, looked := h.first, 0; t != nil && looked < looks; looked++ {
 		next := t.next
@@ -69,7 +69,7 @@ func (r *Resource) choose(h *holder, n newcomer, used bool) (chosen *Ticket, fir
 }
 
 // gives reports whether h, which is not the newcomer's address, gives t up for it (rules 2 and 3).
-func (r *Resource) gives(h *holder, t *Ticket, since int64, n newcomer) bool {
+func (r *Resource) gives(h *holding, t *Ticket, since int64, n newcomer) bool {
 	has := int64(0)
 	if n.own != nil {
 		has = n.own.held

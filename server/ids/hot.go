@@ -176,12 +176,12 @@ type client struct {
 const maxDigits = 20
 
 // NewClient returns the state of a connection.
-func NewClient(c *conn.Conn) conn.State { return &client{Conn: c} }
+func NewClient(c *conn.Conn) conn.Client { return &client{Conn: c} }
 
 // Written implements State.
 func (c *client) Written() { c.answered.written() }
 
 // clientOf returns the client of a request that isn't a guest's.
 func clientOf(ctx *fasthttp.RequestCtx) *client {
-	return conn.Of(ctx.Conn()).State.(*client) //nolint:forcetypeassert // NewClient made it
+	return conn.Of(ctx.Conn()).Client.(*client) //nolint:forcetypeassert // NewClient made it
 }

@@ -75,7 +75,7 @@ func acceptedID(t *testing.T, nc net.Conn) *conn.Conn {
 	t.Helper()
 	a, err := conn.NewAdmission(connConfig())
 	require.NoError(t, err)
-	l := a.Listen(&alone{nc: nc}, conn.Redis, conn.Serving{State: NewClient})
+	l := a.Listen(&alone{nc: nc}, conn.Redis, conn.Serving{Client: NewClient})
 	t.Cleanup(l.End)
 	c, err := l.Accept()
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func newIDs(t *testing.T) *Server {
 func unknownTags(t *testing.T, s *Server, n int) (*redisClient, *bytes.Reader, *bytes.Buffer) {
 	t.Helper()
 	commands, answers := bytes.NewReader(bytes.Repeat([]byte("*2\r\n$4\r\nINCR\r\n$9\r\nnosuchtag\r\n"), n)), new(bytes.Buffer)
-	client := s.newRedisClient(acceptedID(t, &played{}).State.(*client), 1)
+	client := s.newRedisClient(acceptedID(t, &played{}).Client.(*client), 1)
 	client.session = resp.New(struct {
 		io.Reader
 		io.Writer

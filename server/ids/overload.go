@@ -166,7 +166,7 @@ func (o *overload) charge(c *client, by *caller, m mode, key []byte, n int, now 
 	if own {
 		of = append(of, key...)
 	}
-	wait, ok := settings.rates.Take(of, n, now, limit)
+	wait, ok := settings.rates.Charge(of, n, now, limit)
 	if ok {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (o *overload) charge(c *client, by *caller, m mode, key []byte, n int, now 
 	return &e
 }
 
-// turn is a request's; its holder gives it back.
+// turn is a request's, which gives it back.
 type turn struct {
 	o      *overload
 	of     *fair.Turns

@@ -44,7 +44,7 @@ func (r *RedisServer) Serve(ln net.Listener) error {
 			return err
 		}
 		r.accepted++
-		client := r.s.newRedisClient(nc.(*conn.Conn).State.(*client), r.accepted) //nolint:forcetypeassert // a listener of ours accepts no other
+		client := r.s.newRedisClient(nc.(*conn.Conn).Client.(*client), r.accepted) //nolint:forcetypeassert // a listener of ours accepts no other
 		r.clients.Go(client.serve)
 	}
 }

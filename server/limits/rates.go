@@ -60,7 +60,7 @@ func (l Limit) Burst() int { return int(l.burst / l.each) }
 //     only grows, by one compare-and-swap a request; a request that would move it
 //     further ahead of now than a burst is refused. So no key is ever further than a
 //     burst from its next ID, and what is larger than a burst never passes.
-//  2. A refused request is charged nothing, and Take returns how long to wait:
+//  2. A refused request is charged nothing, and Charge returns how long to wait:
 //     the same request passes then, if no other uses the key.
 //  3. No two keys share an account: the key itself is compared, not its hash.
 //  4. Memory is bounded to Capacity accounts, in sets of 16 by a hash that
@@ -68,8 +68,8 @@ func (l Limit) Burst() int { return int(l.burst / l.each) }
 //     good as none; where all 16 have debts, it evicts the smallest and counts the
 //     eviction: that key has its whole burst again. So a client that invents
 //     millions of keys displaces invented keys, and not the busy one.
-//  5. An account is charged only while it is in the table: it is marked as
-//     retired before it is evicted, and a request that finds the mark looks again.
+//  5. An account is charged only while it is in the table: it is flagged as retired before it is evicted, and
+//     a request that finds the flag looks again.
 //
 // The caller passes a monotonic clock, so that steps of the wall clock don't matter.
 // Rates is safe for concurrent use. Make one with NewRates.
@@ -101,9 +101,9 @@ func newRates(sets int) *Rates { return &Rates{seed: maphash.MakeSeed(), table: 
 // Forgot returns how many accounts with a debt were evicted for want of room.
 func (r *Rates) Forgot() uint64 { return r.forgot.Load() }
 
-// Take charges n, 1 to limit.Burst, to the key, or returns how long to wait until it can; now
+// Charge charges n, 1 to limit.Burst, to the key, or returns how long to wait until it can; now
 // is a monotonic clock. It doesn't retain key.
-func (r *Rates) Take(key []byte, n int, now time.Duration, limit Limit) (wait time.Duration, ok bool) {
+func (r *Rates) Charge(key []byte, n int, now time.Duration, limit Limit) (wait time.Duration, ok bool) {
 	hash := maphash.Bytes(r.seed, key)
 	s, hint := &r.table[hash&uint64(len(r.table)-1)], hintOf(hash) //nolint:gosec // a length
 	at := int64(now) * fine

@@ -17,7 +17,7 @@ func TestRateAndBurst(t *testing.T) {
 	r := NewRates()
 	l := NewLimit(10, 5)
 	now := start
-	take := func(n int) (time.Duration, bool) { return r.Take([]byte("order"), n, now, l) }
+	take := func(n int) (time.Duration, bool) { return r.Charge([]byte("order"), n, now, l) }
 	for range 5 {
 		_, ok := take(1)
 		require.True(t, ok)
@@ -42,7 +42,7 @@ func TestRateAndBurst(t *testing.T) {
 	require.True(t, ok)
 	_, ok = take(1)
 	require.False(t, ok)
-	_, ok = r.Take([]byte("other"), 5, now, l)
+	_, ok = r.Charge([]byte("other"), 5, now, l)
 	require.True(t, ok, "each key has its own")
 }
 
@@ -51,7 +51,7 @@ func TestLimitIsClamped(t *testing.T) {
 	require.Equal(t, NewLimit(1, 1), NewLimit(-5, 0))
 	require.Equal(t, NewLimit(MaxRate, MaxBurst), NewLimit(MaxRate+1, MaxBurst+1))
 	r := NewRates()
-	_, ok := r.Take([]byte("k"), 1_000_000, 18*365*24*time.Hour-time.Hour*24*365, NewLimit(1, MaxBurst))
+	_, ok := r.Charge([]byte("k"), 1_000_000, 18*365*24*time.Hour-time.Hour*24*365, NewLimit(1, MaxBurst))
 	require.True(t, ok, "17 years after the start of the machine")
 }
 
@@ -71,7 +71,7 @@ func TestRateHoldsInEverySpanOfTime(t *testing.T) {
 		for range 1000 {
 			now += time.Duration(rng.ExpFloat64() * float64(time.Second) / float64(rate) * float64(largest) / 3)
 			n := 1 + rng.IntN(largest)
-			wait, ok := r.Take([]byte("k"), n, now, l)
+			wait, ok := r.Charge([]byte("k"), n, now, l)
 			if ok {
 				list = append(list, taken{now, n})
 				continue
@@ -79,7 +79,7 @@ func TestRateHoldsInEverySpanOfTime(t *testing.T) {
 			require.Positive(t, wait)
 			if rng.IntN(3) == 0 {
 				now += wait
-				_, ok := r.Take([]byte("k"), n, now, l)
+				_, ok := r.Charge([]byte("k"), n, now, l)
 				require.True(t, ok, "seed %d: refused after the wait that it was told", seed)
 				list = append(list, taken{now, n})
 			}
@@ -107,7 +107,7 @@ func TestRatesUnderConcurrency(t *testing.T) {
 		wg.Go(func() {
 			for i := range keys * each {
 				k := i % keys
-				if _, ok := r.Take(fmt.Appendf(nil, "key-%d", k), 1, start, l); ok {
+				if _, ok := r.Charge(fmt.Appendf(nil, "key-%d", k), 1, start, l); ok {
 					passed[k].Add(1)
 				}
 			}
@@ -125,13 +125,13 @@ func TestInventedKeys(t *testing.T) {
 	const capacity = 128 * ways
 	r, l := newRates(128), NewLimit(1, 10)
 	hog := []byte("hog")
-	_, ok := r.Take(hog, 10, start, l)
+	_, ok := r.Charge(hog, 10, start, l)
 	require.True(t, ok)
 	var wg sync.WaitGroup
 	for c := range 2 {
 		wg.Go(func() {
 			for i := range capacity {
-				if _, ok := r.Take(fmt.Appendf(nil, "invented-%d-%d", c, i), 1, start, l); !ok { // a key of its own each time
+				if _, ok := r.Charge(fmt.Appendf(nil, "invented-%d-%d", c, i), 1, start, l); !ok { // a key of its own each time
 					t.Error("a new key was refused")
 				}
 			}
@@ -149,12 +149,12 @@ func TestInventedKeys(t *testing.T) {
 	}
 	require.Len(t, held, accounts, "each account is of another key")
 	require.EqualValues(t, 2*capacity+1, uint64(accounts)+r.Forgot(), "each key has an account, or had one that was given up")
-	_, ok = r.Take(hog, 1, start, l)
+	_, ok = r.Charge(hog, 1, start, l)
 	require.False(t, ok, "the busy key is not the one that is forgotten")
 
 	forgot := r.Forgot()
 	for i := range capacity { // a minute later all have paid: nothing is lost by giving one up
-		if _, ok := r.Take(fmt.Appendf(nil, "later-%d", i), 1, start+time.Minute, NewLimit(MaxRate, 1)); !ok {
+		if _, ok := r.Charge(fmt.Appendf(nil, "later-%d", i), 1, start+time.Minute, NewLimit(MaxRate, 1)); !ok {
 			t.Error("a new key was refused")
 		}
 	}
@@ -181,6 +181,6 @@ func TestAccountThatIsGivenUpIsNotCharged(t *testing.T) {
 func TestKnownKeyAllocatesNothing(t *testing.T) {
 	r, l := NewRates(), NewLimit(MaxRate, MaxBurst)
 	key := []byte("order")
-	r.Take(key, 1, start, l)
-	require.Zero(t, testing.AllocsPerRun(1000, func() { r.Take(key, 1, start, l) }))
+	r.Charge(key, 1, start, l)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { r.Charge(key, 1, start, l) }))
 }

@@ -54,23 +54,23 @@ func (c *Client) exchange(ctx context.Context, q question, address, host string)
 	return second, serr
 }
 
-// errProtocol marks errors that may come from plain HTTP to a peer that speaks TLS, or the
+// errProtocol is the class of errors that may come from plain HTTP to a peer that speaks TLS, or the
 // other way round.
 var errProtocol = errors.New("in this protocol")
 
-// errNoTLS marks errors of a handshake in which the peer spoke no TLS.
+// errNoTLS is the class of errors of a handshake in which the peer spoke no TLS.
 var errNoTLS = errors.New("no TLS")
 
-// marked is an error with marks that don't appear in its text.
-type marked struct {
+// classified is an error with classes that don't appear in its text.
+type classified struct {
 	error
-	marks []error
+	classes []error
 }
 
-// Unwrap returns the error and its marks.
-func (m marked) Unwrap() []error { return append([]error{m.error}, m.marks...) }
+// Unwrap returns the error and its classes.
+func (m classified) Unwrap() []error { return append([]error{m.error}, m.classes...) }
 
-func wrongProtocol(err error) error { return marked{err, []error{errProtocol}} }
+func wrongProtocol(err error) error { return classified{err, []error{errProtocol}} }
 
 // attempt asks one peer. The round trip begins once there is a connection: a long
 // handshake says nothing about the clock.
@@ -202,9 +202,9 @@ func noTLS(err error, address string) error {
 	var network *net.OpError
 	switch {
 	case errors.As(err, &record):
-		return marked{fmt.Errorf("%w: it speaks no TLS, from %s", ErrAnswer, address), []error{errProtocol, errNoTLS}}
+		return classified{fmt.Errorf("%w: it speaks no TLS, from %s", ErrAnswer, address), []error{errProtocol, errNoTLS}}
 	case errors.As(err, &network) && network.Op != "remote error", errors.Is(err, io.EOF):
-		return marked{fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, own(err)), []error{errNoTLS}}
+		return classified{fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, own(err)), []error{errNoTLS}}
 	}
 	return fmt.Errorf("%w from %s: TLS: %w", ErrUnreachable, address, own(err))
 }

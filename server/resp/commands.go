@@ -23,12 +23,12 @@ func (s *Session) execute() error {
 	var name [16]byte
 	switch string(lower(name[:0], s.cmd.args[0])) {
 	case "incr":
-		if s.takes(2, 2) {
+		if s.accepts(2, 2) {
 			s.one(Segment, args[0])
 		}
 	case "incrby": // redis-py's incr()
 		switch {
-		case !s.takes(3, 3):
+		case !s.accepts(3, 3):
 		case string(args[1]) != "1":
 			s.fail("BAD_COUNT", "INCRBY takes 1 alone: LEAF.SEGMENT tag count brings many")
 		default:
@@ -43,13 +43,13 @@ func (s *Session) execute() error {
 	case "leaf.strings":
 		s.strings(args)
 	case "leaf.decode":
-		if s.takes(2, 2) {
+		if s.accepts(2, 2) {
 			s.decode(args[0])
 		}
 	case "ping":
 		s.ping(args)
 	case "echo":
-		if s.takes(2, 2) {
+		if s.accepts(2, 2) {
 			s.reply.text(args[0])
 		}
 	case "hello":
@@ -67,7 +67,7 @@ func (s *Session) execute() error {
 	case "cluster": // in the words of a Redis that is in none
 		s.fail("ERR", "This instance has cluster support disabled")
 	case "reset":
-		if s.takes(1, 1) {
+		if s.accepts(1, 1) {
 			s.reply.proto, s.name, s.form = 2, "", Integers
 			s.src.Forget()
 			s.reply.word("RESET")
@@ -95,9 +95,9 @@ func lower(b, name []byte) []byte {
 	return b
 }
 
-// takes reports whether the command has from least to most arguments, its name among them,
+// accepts reports whether the command has from least to most arguments, its name among them,
 // and answers where it has not.
-func (s *Session) takes(least, most int) bool {
+func (s *Session) accepts(least, most int) bool {
 	if s.cmd.n >= least && s.cmd.n <= most {
 		return true
 	}
@@ -124,7 +124,7 @@ func (s *Session) one(m Mode, key []byte) {
 
 // ids answers LEAF.SEGMENT and LEAF.SNOWFLAKE.
 func (s *Session) ids(m Mode, args [][]byte) error {
-	if !s.takes(2, 3) {
+	if !s.accepts(2, 3) {
 		return nil
 	}
 	if len(args) == 1 {
@@ -136,7 +136,7 @@ func (s *Session) ids(m Mode, args [][]byte) error {
 
 // ranges answers LEAF.RANGE kind key count.
 func (s *Session) ranges(args [][]byte) error {
-	if !s.takes(4, 4) {
+	if !s.accepts(4, 4) {
 		return nil
 	}
 	var kind [16]byte
@@ -153,7 +153,7 @@ func (s *Session) ranges(args [][]byte) error {
 // strings answers LEAF.STRINGS on|off: with on the numbers of INCR and LEAF commands come as
 // strings on this connection, for drivers that have no integers beyond 2^53.
 func (s *Session) strings(args [][]byte) {
-	if !s.takes(2, 2) {
+	if !s.accepts(2, 2) {
 		return
 	}
 	switch {

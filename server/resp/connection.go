@@ -8,7 +8,7 @@ import (
 
 func (s *Session) ping(args [][]byte) {
 	switch {
-	case !s.takes(1, 2):
+	case !s.accepts(1, 2):
 	case len(args) == 0:
 		s.reply.word("PONG")
 	default:
@@ -17,7 +17,7 @@ func (s *Session) ping(args [][]byte) {
 }
 
 func (s *Session) selectDB(args [][]byte) {
-	if !s.takes(2, 2) {
+	if !s.accepts(2, 2) {
 		return
 	}
 	switch n, err := strconv.Atoi(string(args[0])); {
@@ -81,7 +81,7 @@ func (s *Session) hello(args [][]byte) {
 
 // auth answers AUTH [user] password.
 func (s *Session) auth(args [][]byte) {
-	if !s.takes(2, 3) {
+	if !s.accepts(2, 3) {
 		return
 	}
 	user := []byte(nil)
@@ -110,7 +110,7 @@ func (s *Session) authorize(user, password []byte) bool {
 
 // client answers CLIENT SETNAME, GETNAME, SETINFO and ID.
 func (s *Session) client(args [][]byte) {
-	if !s.takes(2, keptArgs) {
+	if !s.accepts(2, keptArgs) {
 		return
 	}
 	var of [16]byte

@@ -45,8 +45,8 @@ type HistoryPoint struct {
 	Errors    float64            `json:"errors"`    // error answers
 }
 
-// take adds the point of a process of the age at, which has counted now.
-func (h *history) take(at time.Duration, now [3]float64) {
+// add adds the point of a process of the age at, which has counted now.
+func (h *history) add(at time.Duration, now [3]float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	seconds := (at - h.at).Seconds()
@@ -82,5 +82,5 @@ func (s *Server) TakeHistory() {
 	for _, n := range s.Counts() {
 		counted[2] += float64(n)
 	}
-	s.history.take(s.cfg.Clock.Mono()-s.born, counted)
+	s.history.add(s.cfg.Clock.Mono()-s.born, counted)
 }

@@ -198,7 +198,7 @@ func (p page) ofWorkers(list []WorkerInfo, after int64) WorkerPage {
 
 // registered returns the workers of the registry, and keeps them for the overview.
 func (s *Server) registered(b *Backend) (*reading[[]WorkerInfo], error) {
-	return s.members.get(s, s.state(), func() ([]WorkerInfo, error) { return s.askRegistry(b) })
+	return s.members.get(s, s.generation(), func() ([]WorkerInfo, error) { return s.askRegistry(b) })
 }
 
 func (s *Server) askRegistry(b *Backend) ([]WorkerInfo, error) {

@@ -22,11 +22,11 @@ const (
 	// the same for all clients, which are nearly always made already.
 	maxLists  = 1
 	maxCommon = 2
-	// listRest is how long a list rests once it was read or made, in times of what that took.
-	listRest = 4
-	// leastRest is how long a turn rests at least: what is there already is sent as often
+	// pauseFactor is how many times as long as a list took to be read or made, none is made after it.
+	pauseFactor = 4
+	// leastPause is how long a turn is blocked at least after its use: what is there already is sent as often
 	// as each client could read it, and would leave nothing of the machine.
-	leastRest = 4 * time.Millisecond
+	leastPause = 4 * time.Millisecond
 	// maxUnreadLists is how many bytes of these answers wait for their clients, on each
 	// surface: less where Config.Memory is little.
 	maxUnreadLists = 64 << 20
@@ -34,14 +34,12 @@ const (
 
 // lists are the turns at answers from whole lists, of a surface. They keep:
 //
-//  1. At most maxLists such answers are made at once, beside maxCommon of those that
-//     are the same for all clients, and made once. A request beyond them waits
-//     for its turn, adminTimeout at most: people would rather wait than ask again. A turn
-//     rests listRest times as long as it was used, from leastRest to mostRest, so that lists take less
-//     than half of one processor, however many ask: the processors are there for IDs.
-//     Operators have turns of their own, on the admin surface. The turns of what is the
-//     same for all come soon, also to a crowd, and while others ask for answers that take
-//     long to make.
+//  1. At most maxLists such answers are made at once, beside maxCommon of those that are the same for all
+//     clients, and made once. A request beyond them waits for its turn, adminTimeout at most: people would
+//     rather wait than ask again. After use a turn is blocked for four times its length, 4 ms to 30 s, so
+//     that lists take less than half of one processor, however many ask: the processors are there for IDs.
+//     Operators have turns of their own, on the admin surface. The turns of what is the same for all come
+//     soon, also to a crowd, and while others ask for answers that take long to make.
 //  2. No such answer has more than pageRows rows; a cursor tells where the next
 //     page begins.
 //  3. What a large answer takes is counted until its client has taken it or its
@@ -66,7 +64,7 @@ func (s *Server) inTurn(ctx *fasthttp.RequestCtx, turns *fair.Turns, use func() 
 	}
 	began := time.Now()
 	defer func() {
-		time.AfterFunc(max(leastRest, min(listRest*time.Since(began), mostRest)), func() { turns.Give(1) })
+		time.AfterFunc(max(leastPause, min(pauseFactor*time.Since(began), mostPause)), func() { turns.Give(1) })
 	}()
 	return use()
 }
@@ -104,7 +102,7 @@ func (s *Server) sharedText(ctx *fasthttp.RequestCtx, contentType string, find f
 }
 
 // answerReady answers with text that is ready made. To send it costs more than an ID: it takes a turn as requests that arrive
-// together do, which doesn't rest.
+// together do, without a pause.
 func (s *Server) answerReady(ctx *fasthttp.RequestCtx, contentType string, text []byte) error {
 	conn.Of(ctx.Conn()).NextTurn()
 	reply.NoStore(&ctx.Response, contentType)

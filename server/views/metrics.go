@@ -18,10 +18,10 @@ import (
 // serveMetrics answers GET /metrics. Each format has its own scrapes.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) error {
 	format := expfmt.NegotiateAccept(http.Header{"Accept": {string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))}}, expfmt.DefaultAcceptedFormats()...)
-	known, _ := s.scrapes.LoadOrStore(format, &kept[[]byte]{every: scrapeShare, rest: listRest})
+	known, _ := s.scrapes.LoadOrStore(format, &kept[[]byte]{every: scrapeShare, pause: pauseFactor})
 	scrapes, _ := known.(*kept[[]byte])
 	return s.sharedText(ctx, string(format), func() ([]byte, error) {
-		r, err := scrapes.get(s, s.state(), func() ([]byte, error) { return scrape(s.cfg.Registry, format) })
+		r, err := scrapes.get(s, s.generation(), func() ([]byte, error) { return scrape(s.cfg.Registry, format) })
 		return r.value, err
 	})
 }

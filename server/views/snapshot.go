@@ -35,12 +35,12 @@ type Snapshot struct {
 
 // Snapshot returns the daemon as it is, or was a moment ago.
 func (s *Server) Snapshot() *Snapshot {
-	state := s.state()
+	generation := s.generation()
 	conditions := s.conditions()
 	for _, c := range conditions {
-		state += " " + string(c.Code) + strconv.Itoa(int(c.Stops)) + c.Subject
+		generation += " " + string(c.Code) + strconv.Itoa(int(c.Stops)) + c.Subject
 	}
-	r, _ := s.snapshots.get(s, state, func() (*Snapshot, error) { return s.take(conditions), nil }) // it has no error
+	r, _ := s.snapshots.get(s, generation, func() (*Snapshot, error) { return s.makeSnapshot(conditions), nil }) // it has no error
 	return r.value
 }
 
@@ -56,8 +56,8 @@ func (s *Server) Refusal() *reply.Error {
 // changed ends what was made before a change of what is served, or of tags.
 func (s *Server) changed() { s.changes.Add(1) }
 
-// state returns another one after each of those changes.
-func (s *Server) state() string { return strconv.FormatUint(s.changes.Load(), 10) }
+// generation returns another text after each of those changes.
+func (s *Server) generation() string { return strconv.FormatUint(s.changes.Load(), 10) }
 
 // conditions returns what is wrong with this daemon, the worst first. Whichever part is at fault is asked at most ten times
 // a second or so (package alarm): readiness is never older.
@@ -79,8 +79,8 @@ func (s *Server) conditions() []condition.Condition {
 	return all[:min(len(all), mostConditions)]
 }
 
-// take makes a Snapshot.
-func (s *Server) take(conditions []condition.Condition) *Snapshot {
+// makeSnapshot makes a Snapshot.
+func (s *Server) makeSnapshot(conditions []condition.Condition) *Snapshot {
 	changes := s.changes.Load()
 	b := s.backend.Load()
 	v := &Snapshot{Conditions: conditions, backend: b, taken: s.cfg.Clock.Mono(), changes: changes}

@@ -61,8 +61,8 @@ func New(cfg Config, source *ids.Server, admission *conn.Admission) (*Server, er
 		ending:    make(chan struct{}),
 		born:      cfg.Clock.Mono(),
 		snapshots: kept[*Snapshot]{every: SnapshotAge},
-		members:   kept[[]WorkerInfo]{every: workersShare, rest: listRest},
-		others:    kept[heard]{every: clusterShare, rest: listRest},
+		members:   kept[[]WorkerInfo]{every: workersShare, pause: pauseFactor},
+		others:    kept[heard]{every: clusterShare, pause: pauseFactor},
 	}
 	for surface := range s.lists {
 		s.lists[surface] = lists{fair.NewTurns(maxLists, 1, ids.Waiters), fair.NewTurns(maxCommon, 1, ids.Waiters)}

@@ -64,7 +64,7 @@ func accepted(t *testing.T) *conn.Conn {
 	t.Helper()
 	a, err := conn.NewAdmission(conn.Config{Base: context.Background(), Registry: prometheus.NewRegistry(), MaxConns: 10, IdleTimeout: time.Hour, ReadTimeout: time.Hour, WriteTimeout: time.Hour})
 	require.NoError(t, err)
-	l := a.Listen(&silent{}, conn.Public, conn.Serving{State: ids.NewClient})
+	l := a.Listen(&silent{}, conn.Public, conn.Serving{Client: ids.NewClient})
 	t.Cleanup(l.End)
 	c, err := l.Accept()
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func (rows) Page(context.Context, string, string, int) ([]segment.Row, error) { 
 func TestReadingsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newViews(t, clock.System())
-		k := kept[int]{every: time.Second, rest: 4}
+		k := kept[int]{every: time.Second, pause: 4}
 		n := 0
 		var takes time.Duration
 		ask := func(state string) int {
@@ -124,7 +124,7 @@ func TestReadingsAreKept(t *testing.T) {
 			{1, 0, "a", 2},
 			{time.Second - 1, 0, "a", 2},
 			{1, time.Hour, "a", 3},
-			{mostRest - 1, 0, "a", 3},
+			{mostPause - 1, 0, "a", 3},
 			{1, 0, "a", 4},
 			{0, 0, "b", 5},
 			{0, 0, "a", 6},
@@ -143,7 +143,7 @@ func TestReadingsAreKept(t *testing.T) {
 		}
 		turns := fair.NewTurns(1, 1, 1)
 		require.NoError(t, s.inTurn(newRequest(accepted(t), "/db"), turns, func() error { time.Sleep(time.Hour); return nil }))
-		time.Sleep(mostRest)
+		time.Sleep(mostPause)
 		synctest.Wait()
 		require.Zero(t, turns.Busy())
 	})
@@ -158,7 +158,7 @@ func TestWhatIsStale(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newViews(t, clock.System())
-			k := kept[int]{every: 2 * time.Second, rest: listRest}
+			k := kept[int]{every: 2 * time.Second, pause: pauseFactor}
 			require.False(t, k.stale(k.seen()), "nothing was read")
 			got, err := k.get(s, "", func() (int, error) { time.Sleep(tc.took); return 7, nil })
 			require.NoError(t, err)
@@ -350,14 +350,14 @@ func TestMinutes(t *testing.T) {
 	var ids float64
 	for i := range historyPoints + 10 {
 		ids += float64(i) * 10 // i IDs a second
-		h.take(time.Duration(i+1)*HistoryInterval, [3]float64{ids, 0, 0})
+		h.add(time.Duration(i+1)*HistoryInterval, [3]float64{ids, 0, 0})
 		if i == 13 {
 			last, _, hour := h.minutes()
 			require.Equal(t, []float64{4.5, 10.5}, hour, "two whole minutes, and 20 s that are older")
 			require.InDelta(t, 13, last, 0)
 		}
 	}
-	h.take((historyPoints+10)*HistoryInterval, [3]float64{}) // no time has passed
+	h.add((historyPoints+10)*HistoryInterval, [3]float64{}) // no time has passed
 	text, err := h.text()
 	require.NoError(t, err)
 	var all History

@@ -162,9 +162,9 @@ func All() []Mutant {
 			Edits: []Edit{{"worker/decide.go", ", cmp.Compare(e.Life, r.Acked.Number)) < 0", ") < 0"}},
 		},
 		{
-			Name: "put-back settles", Guard: "settles-first: a start that puts its entry back, or meets a loss, settles before it issues (worker/holder.go)",
+			Name: "put-back settles", Guard: "settles-first: a start that puts its entry back, or meets a loss, settles before it issues (worker/reconcile.go)",
 			Test:  "./worker TestClockJumpsWhileAStartSettles",
-			Edits: []Edit{{"worker/holder.go", "if !settled && (do == PutBack ||", "if !settled && s.Root == nil && (do == PutBack ||"}},
+			Edits: []Edit{{"worker/reconcile.go", "if !settled && (do == PutBack ||", "if !settled && s.Root == nil && (do == PutBack ||"}},
 		},
 		{
 			Name: "judged clock", Guard: "judged-clock: limits and ceilings come from the clock that the guards judged (worker/start.go)",

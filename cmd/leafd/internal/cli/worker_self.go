@@ -39,7 +39,7 @@ message, the same in words.`,
 		if err != nil {
 			return err
 		}
-		pid, _ := cache.Holder(cfg.DataDir) // 0 where the system doesn't tell
+		pid, _ := cache.LockPID(cfg.DataDir) // 0 where the system doesn't tell
 		self := SelfJSON{DataDir: cfg.DataDir, Record: record}
 		if len(cfg.ZooKeeper.Servers) > 0 {
 			self.Verdict, self.Message = inspect.NotKnown, "ZooKeeper could not be read"

@@ -16,8 +16,8 @@ import (
 )
 
 // NewLogger returns the log, written to w: lines of JSON, and on a terminal lines for people. It also
-// returns what takes the least severe level that is logged from settings, now and at each reload.
-func NewLogger(w io.Writer, terminal bool) (log zerolog.Logger, take func(settings.Config)) {
+// returns what sets the least severe level that is logged by settings, now and at each reload.
+func NewLogger(w io.Writer, terminal bool) (log zerolog.Logger, apply func(settings.Config)) {
 	w = visible{w}
 	if terminal {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}

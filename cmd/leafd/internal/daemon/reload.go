@@ -57,13 +57,13 @@ func NewReloader(cfg settings.Config) *Reloader {
 // current returns the settings as they are now.
 func (r *Reloader) current() settings.Config { return *r.cfg.Load() }
 
-// Join adds a part, in the place of one of the same name: take gets the settings as they are now,
+// Join adds a part, in the place of one of the same name: apply gets the settings as they are now,
 // and those of every reload to come. It may not block.
-func (r *Reloader) Join(name string, take func(cfg settings.Config)) {
+func (r *Reloader) Join(name string, apply func(cfg settings.Config)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.parts[name] = take
-	take(r.current())
+	r.parts[name] = apply
+	apply(r.current())
 }
 
 // Run reloads at each signal until ctx is done.
@@ -94,8 +94,8 @@ func (r *Reloader) once(ctx context.Context) {
 	}
 	r.mu.Lock()
 	merged := before.WithLive(next)
-	for _, take := range r.parts {
-		take(merged)
+	for _, apply := range r.parts {
+		apply(merged)
 	}
 	r.cfg.Store(&merged)
 	r.refused.Store(nil)

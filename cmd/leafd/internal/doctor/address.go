@@ -23,7 +23,7 @@ import (
 // listeners checks whether each address that the daemon listens on can be had, and asks the daemon
 // that runs on this data directory what is wrong with it.
 func (p *Patient) listeners(ctx context.Context, r *report) {
-	holder, _ := cache.Holder(p.Cfg.DataDir) // the check of the lock tells why it is not known
+	pid, _ := cache.LockPID(p.Cfg.DataDir) // the check of the lock tells why it is not known
 	of := p.Cfg.Listen
 	for _, l := range []struct{ check, address string }{
 		{"listen", of.Address}, {"admin-listen", of.Admin}, {"listen-redis", of.Redis}, {"listen", of.Unix},
@@ -34,8 +34,8 @@ func (p *Patient) listeners(ctx context.Context, r *report) {
 		switch err := occupied(ctx, l.address); {
 		case err == nil:
 			r.OK(l.check, "%s can be had", l.address)
-		case holder != 0 && errors.Is(err, syscall.EADDRINUSE):
-			r.OK(l.check, "%s is held, and a daemon runs on this data directory, process %d", l.address, holder)
+		case pid != 0 && errors.Is(err, syscall.EADDRINUSE):
+			r.OK(l.check, "%s is held, and a daemon runs on this data directory, process %d", l.address, pid)
 			if l.address == of.Address {
 				p.conditions(ctx, r)
 			}

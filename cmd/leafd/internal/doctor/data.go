@@ -18,7 +18,7 @@ import (
 
 // lock reports whether a daemon runs on the data directory.
 func (p *Patient) lock(_ context.Context, r *report) {
-	pid, err := cache.Holder(p.Cfg.DataDir)
+	pid, err := cache.LockPID(p.Cfg.DataDir)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		r.OK("data-lock", "this system doesn't tell the holder of a lock")
@@ -33,7 +33,7 @@ func (p *Patient) lock(_ context.Context, r *report) {
 
 // running reports whether a daemon has the data directory.
 func (p *Patient) running() bool {
-	pid, err := cache.Holder(p.Cfg.DataDir)
+	pid, err := cache.LockPID(p.Cfg.DataDir)
 	return err == nil && pid != 0
 }
 

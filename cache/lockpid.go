@@ -14,11 +14,10 @@ import (
 // locksPath is where Linux lists the locks on files (proc_locks(5)).
 const locksPath = "/proc/locks"
 
-// Holder returns the process that holds the lock of the data directory dir; 0 where none
-// does, or one that this process can't see, in another container. It takes
-// no lock itself, not even for a moment, so that it disturbs no start. It fails with
-// errors.ErrUnsupported where the system doesn't list its locks.
-func Holder(dir string) (pid int, err error) {
+// LockPID returns the ID of the process that has the lock of the data directory dir; 0 where none has, or one
+// that this process can't see, in another container. It takes no lock itself, not even for a moment, so that
+// it disturbs no start. It returns errors.ErrUnsupported if the system doesn't list its locks.
+func LockPID(dir string) (pid int, err error) {
 	path := filepath.Join(dir, lockName)
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,17 +40,17 @@ func Holder(dir string) (pid int, err error) {
 		if err != nil {
 			return 0, failed(locksPath, "read the list of locks", err)
 		}
-		if pid = holderIn(string(list), st.Ino, writtenPID(path)); pid != 0 {
+		if pid = pidIn(string(list), st.Ino, writtenPID(path)); pid != 0 {
 			break
 		}
 	}
 	return pid, nil
 }
 
-// holderIn returns the process that holds the lock on the file numbered inode, as list has it. Its
-// device is not compared: some file systems have another there than stat tells. Of
-// several with that number it is the one that left its process ID in the file.
-func holderIn(list string, inode uint64, written int) int {
+// pidIn returns the ID of the process that has the lock on the file numbered inode, by list. Its device is
+// not compared: some file systems have another there than stat tells. Of several with that number it is the
+// one that left its process ID in the file.
+func pidIn(list string, inode uint64, written int) int {
 	found := 0
 	for line := range strings.Lines(list) {
 		// 1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF
