@@ -119,9 +119,8 @@ const singlesShare = 128
 // state fail, and the next load tells why.
 const stoppedState = ^uint64(0)
 
-// New returns a Generator. It refuses a layout, worker or datacenter out of
-// range, and a clock or floor outside the layout's time (ErrBadLayout,
-// ErrTimeExhausted).
+// New returns a Generator. It returns ErrBadLayout for a layout, worker or datacenter out of range, and
+// ErrTimeExhausted for a clock or floor outside the layout's time.
 func New(cfg Config) (*Generator, error) {
 	l := cfg.Layout
 	if err := l.Validate(); err != nil {
@@ -186,11 +185,10 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 	return id, err
 }
 
-// NextAt is Next for a caller that has just read the monotonic clock of
-// Config.Clock: a server that takes the time of each request anyway saves half
-// the cost of an ID. A reading that is too old costs another look, no more. It
-// returns up to most IDs, 1 at least: first and those that follow it; n is how
-// many.
+// NextAt is Next for a caller that has just read the monotonic clock of Config.Clock: a server that takes the
+// time of each request anyway saves half the cost of an ID. A reading that is too old costs another look, no
+// more. It returns up to most IDs, 1 at least: first and those that follow it; n is how many. It returns
+// errors as Next does.
 func (g *Generator) NextAt(ctx context.Context, mono time.Duration, most int) (first int64, n int, err error) {
 	for now := g.elapsed(mono); ; {
 		state := g.state.Load()
@@ -210,8 +208,8 @@ func (g *Generator) NextAt(ctx context.Context, mono time.Duration, most int) (f
 	return g.id(r.time, r.first), 1, nil
 }
 
-// NextN fills dst with growing IDs, as many of one millisecond as fit. It fails
-// as Next does, for all of dst: IDs reserved by then are given up, never reused.
+// NextN fills dst with growing IDs, as many of one millisecond as fit. It returns errors as Next does, for
+// all of dst: IDs reserved by then are given up, never reused.
 func (g *Generator) NextN(ctx context.Context, dst []int64) error {
 	for len(dst) > 0 {
 		r, err := g.reserve(ctx, uint64(len(dst)))
@@ -227,9 +225,8 @@ func (g *Generator) NextN(ctx context.Context, dst []int64) error {
 	return nil
 }
 
-// NextRange returns up to most IDs, 1 at least, as a range: first and those that
-// follow it. n is how many: as many of one millisecond as fit. It
-// fails as Next does, and waits its turn as NextN.
+// NextRange returns up to most IDs, 1 at least, as a range: first and those that follow it. n is how many: as
+// many of one millisecond as fit. It returns errors as Next does, and waits its turn as NextN.
 func (g *Generator) NextRange(ctx context.Context, most int) (first int64, n int, err error) {
 	r, err := g.reserve(ctx, uint64(most)) //nolint:gosec // most > 0
 	if err != nil {

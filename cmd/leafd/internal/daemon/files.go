@@ -37,7 +37,8 @@ func OpenFiles() (uint64, error) {
 }
 
 // Connections returns how many connections, of each bytes, a daemon takes that may have so many files open, and
-// use so much memory, 0 where that isn't known: server.DefaultMaxConns, or fewer. It keeps:
+// use so much memory, 0 where that isn't known: server.DefaultMaxConns, or fewer. It returns an error below
+// LeastFiles. It keeps:
 //
 //  1. Connections and what is kept from them are never more than the files: a
 //     crowd of clients doesn't keep the daemon from its record, ZooKeeper or database.
