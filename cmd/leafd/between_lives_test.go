@@ -94,7 +94,7 @@ func TestOldHolderIsBackDuringAClaimAfterAForce(t *testing.T) {
 	s.host("heir")
 	s.settles("heir")
 	s.start("heir")
-	s.claims(0)
+	s.told("heir", "waiting: settling", "worker 0 is claimed")
 	s.ready("old")
 	s.is("old", 1)
 	s.told("old", `"alarm":"worker_id_lost"`)

@@ -58,9 +58,9 @@ func ownStory(t *testing.T, args ...string) *story {
 	t.Helper()
 	t.Parallel()
 	zk := zookeepertest.StartSkewed(t, -2*time.Minute)
-	s := (&cluster{t: t, servers: []string{zk.Addr()}, root: "/leaf"}).init(args...).story(zk)
+	c := (&cluster{t: t, servers: []string{zk.Addr()}, root: "/leaf"}).init(args...)
 	zk.SetClock(t, 0)
-	return s
+	return c.story(zk)
 }
 
 // story begins one on the cluster.
@@ -343,15 +343,6 @@ func (s *story) confirmed(names ...string) {
 	for _, name := range names {
 		s.o.settled(s.hosts[name].machine, s.hosts[name].child)
 	}
-}
-
-// claims waits until a worker ID's entry is a claim.
-func (s *story) claims(workerID int64) {
-	s.t.Helper()
-	require.Eventually(s.t, func() bool {
-		node, found, err := s.o.get(s.o.path(workerID))
-		return err == nil && found && node.payload(s.t).State == "claiming"
-	}, 2*eventually, tick, "worker %d is claimed", workerID)
 }
 
 // status is what stands in the root, with any verdict on it.
