@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,8 @@ type Config struct {
 	// TLS is used for peers that serve TLS. With nil we present no certificate and
 	// verify none, and an answer is worth no more than over plain HTTP.
 	TLS *tls.Config
+	// Dial makes connections; nil for net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Secure says whether TLS or plain HTTP is tried first, and whether the other is
 	// tried at all: while a cluster migrates to TLS, it has peers of both kinds.
 	Secure Secure
@@ -101,6 +104,9 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.New("peerclock: Config needs Clock")
 	}
 	cfg.Timeout = min(cmp.Or(cfg.Timeout, DefaultTimeout), MaxTimeout)
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
+	}
 	cfg.Parallel = cmp.Or(cfg.Parallel, DefaultParallel)
 	if cfg.TLS == nil {
 		if cfg.Secure == TLSOnly {

@@ -79,8 +79,7 @@ func wrongProtocol(err error) error { return classified{err, []error{errProtocol
 // context, retries by itself, and includes connecting in the time.
 func (c *Client) attempt(ctx context.Context, q question, address, host string, secure bool) (trip, error) {
 	clk := c.cfg.Clock
-	var dialer net.Dialer
-	nc, err := dialer.DialContext(ctx, "tcp", address)
+	nc, err := c.cfg.Dial(ctx, "tcp", address)
 	if err != nil {
 		return trip{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

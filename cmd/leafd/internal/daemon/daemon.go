@@ -18,7 +18,6 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/cmd/leafd/internal/alarm"
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
@@ -41,6 +40,8 @@ type Deps struct {
 	Inherited map[string]net.Listener
 	// Notify reports to systemd.
 	Notify *Notifier
+	// Outside has what the daemon opens.
+	Outside Outside
 }
 
 // daemon is a running leafd. It starts in the order of its fields and stops in the
@@ -59,7 +60,7 @@ type daemon struct {
 	metrics      *metrics.Metrics
 	opened       []opened // all listeners, that of --listen first
 
-	cache    *cache.Cache                    // nil where the data directory isn't locked
+	cache    Directory                       // nil where the data directory isn't locked
 	segments atomic.Pointer[segment.Service] // nil until it is there
 	table    *segment.Table                  // as people change it
 	life     atomic.Pointer[life]            // nil before the first life issues
@@ -72,6 +73,7 @@ type daemon struct {
 // Run serves until ctx is done, and then stops cleanly. It returns nil
 // after a clean stop, and otherwise an error that cli.ExitCode knows.
 func Run(ctx context.Context, cfg settings.Config, deps Deps) (err error) {
+	deps.Outside.complete()
 	d := &daemon{Deps: deps, cfg: cfg, started: deps.Clock.Read().Wall()}
 	d.noteWait(nil)
 	defer func() { err = errors.Join(err, d.close()) }()
@@ -175,7 +177,7 @@ func (d *daemon) beside(name string, loops ...func(context.Context) error) {
 // guards, serves snowflake IDs, and runs it all until life ends. start ends
 // when the daemon is told to stop, which also ends the waits of a start.
 func (d *daemon) bringUp(start, life context.Context) (err error) {
-	if d.cache, err = cache.Open(d.cfg.DataDir); err != nil {
+	if d.cache, err = d.Outside.Directory(d.cfg.DataDir); err != nil {
 		return err
 	}
 	d.onClose("the data directory's lock", func(context.Context) error { return d.closeCache() })

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/leafd/leafd/cache"
 	"github.com/leafd/leafd/clock"
 	"github.com/leafd/leafd/server/condition"
 	"github.com/leafd/leafd/server/ids"
@@ -103,7 +102,7 @@ func (d *daemon) beginLife(ctx context.Context, why, displaced error) (*life, er
 	}
 	if d.cache == nil {
 		var err error
-		if d.cache, err = cache.Open(d.cfg.DataDir); err != nil {
+		if d.cache, err = d.Outside.Directory(d.cfg.DataDir); err != nil {
 			return nil, err
 		}
 	}
@@ -162,6 +161,7 @@ func (l *life) config() (worker.Config, error) {
 		return cfg, nil
 	}
 	asked := d.cfg.Peers(d.Clock, d.certificates)
+	asked.Dial = d.Outside.Dial
 	asked.Parallel = peerclock.DefaultParallel - pageParallel // ReservedFiles has room for both
 	if cfg.Prober, err = peerclock.New(asked); err != nil {
 		return cfg, err
@@ -170,7 +170,7 @@ func (l *life) config() (worker.Config, error) {
 	if l.pages, err = peerclock.New(asked); err != nil {
 		return cfg, err
 	}
-	zk := d.cfg.ZKConfig(d.Clock)
+	zk := d.zooKeeper()
 	cfg.Root, cfg.Forever = zk.Places()
 	cfg.Servers = zk.Servers
 	if l.registry, err = zkreg.Open(zk); err != nil {
@@ -180,6 +180,13 @@ func (l *life) config() (worker.Config, error) {
 	d.registry.Store(l.registry)
 	d.metrics.SetSession(l.registry)
 	return cfg, nil
+}
+
+// zooKeeper is where the daemon's sessions lead.
+func (d *daemon) zooKeeper() zkreg.Config {
+	zk := d.cfg.ZKConfig(d.Clock)
+	zk.Dial = d.Outside.Session
+	return zk
 }
 
 // serve issues under this life until ctx is done; worker.ErrFenced once it is displaced.

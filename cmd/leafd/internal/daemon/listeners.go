@@ -19,7 +19,6 @@ type opened struct {
 // openListeners opens every listener, the public one first: a daemon without one of
 // its addresses has touched nothing. close closes them, served or not.
 func (d *daemon) openListeners(ctx context.Context) error {
-	var lc net.ListenConfig
 	line := d.Log.Info()
 	for _, l := range []struct {
 		field, address string
@@ -40,7 +39,7 @@ func (d *daemon) openListeners(ctx context.Context) error {
 		case isUnix:
 			ln, err = listenUnix(ctx, path)
 		default:
-			ln, err = lc.Listen(ctx, "tcp", l.address)
+			ln, err = d.Outside.Listen(ctx, "tcp", l.address)
 		}
 		if err != nil {
 			return fmt.Errorf("listening on %s: %w", l.address, err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/leafd/leafd/cmd/leafd/internal/settings"
 	"github.com/leafd/leafd/segment"
-	"github.com/leafd/leafd/segment/sqlstore"
 	"github.com/leafd/leafd/zkreg"
 )
 
@@ -31,12 +30,12 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 			return nil, err
 		}
 	}
-	marks, err := sqlstore.OpenHighWater(filepath.Join(d.cfg.DataDir, settings.MarksFile))
+	marks, err := d.Outside.Marks(filepath.Join(d.cfg.DataDir, settings.MarksFile))
 	if err != nil {
 		return nil, err
 	}
 	d.onClose("the marks", func(context.Context) error { return marks.Close() })
-	store, err := sqlstore.Open(kept)
+	store, err := d.Outside.Store(kept)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +50,7 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 		Wait: d.cfg.Tuning.SegmentWait, Notify: d.segmentEvent, Fetched: d.metrics.Fetched,
 	}
 	if len(d.cfg.ZooKeeper.Servers) > 0 {
-		guard, err := zkreg.OpenGuard(d.cfg.ZKConfig(d.Clock))
+		guard, err := zkreg.OpenGuard(d.zooKeeper())
 		if err != nil {
 			return nil, fmt.Errorf("opening the guard of the segments: %w", err)
 		}
@@ -73,7 +72,7 @@ func (d *daemon) openSegments(ctx context.Context) (*segment.Service, error) {
 
 // marksOf returns the cluster of the marks that count: that of the record, or where a daemon that issues segment IDs alone has
 // none, the only one that marks here are of; "" where neither tells, and the first root that is read does.
-func (d *daemon) marksOf(ctx context.Context, marks *sqlstore.HighWater) (string, error) {
+func (d *daemon) marksOf(ctx context.Context, marks Marks) (string, error) {
 	record, err := d.cache.Load()
 	if err == nil && record.Cluster != "" || d.cfg.Snowflake.On {
 		return record.Cluster, nil // a claim says what is wrong with the record
@@ -88,7 +87,7 @@ func (d *daemon) marksOf(ctx context.Context, marks *sqlstore.HighWater) (string
 
 // inspectDatabase logs once, as soon as the server answers, what lets it lose commits.
 func (d *daemon) inspectDatabase(ctx context.Context) error {
-	inspector, err := sqlstore.OpenInspector(d.cfg.Store(false))
+	inspector, err := d.Outside.Inspector(d.cfg.Store(false))
 	if err != nil {
 		return err
 	}
