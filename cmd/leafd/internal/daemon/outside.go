@@ -68,11 +68,11 @@ func (o *Outside) complete() {
 	}
 }
 
-// orReal puts real into open where that is nil.
-func orReal[From, Real, To any](open *func(From) (To, error), real func(From) (Real, error)) {
+// orReal puts opens into open where that is nil.
+func orReal[From, Real, To any](open *func(From) (To, error), opens func(From) (Real, error)) {
 	if *open == nil {
 		*open = func(from From) (none To, err error) {
-			opened, err := real(from)
+			opened, err := opens(from)
 			if err != nil {
 				return none, err
 			}
