@@ -22,7 +22,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.dat
 # compile (Chromium's, Redis') are in files with the build tag long.
 LONG_TESTS    := TestDashboard|TestDashboardSaysWhatIsWrong|TestDashboardIsClosedToOtherPages|TestDashboardOfAThousandWorkersAndAHundredThousandTags|TestDashboardWaitsAndPauses|TestPackage|TestEachMutantBuilds|TestClusterRunsUntilItIsInterrupted|TestClusterGoesOnWithoutAPart
 LONG_TESTS    := $(LONG_TESTS)|TestZooKeeperLosesItsDataUnderLoad|TestZooKeeperNetworkFailsUnderLoad|TestZooKeeperServerIsOutUnderLoad|TestEnsembleFailsUnderLoad
-LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestOutagesDontStarveTheWatchdog|TestRandomWalkOnAnEnsemble
+LONG_TESTS    := $(LONG_TESTS)|TestRestartWithoutZooKeeper|TestCrashThenRollbackRepeatsNothing|TestSixteenFirstStartsAtOnce|TestOutagesDontStarveTheWatchdog
 LONG_TESTS    := $(LONG_TESTS)|TestSlicesOfAHolderThatIsCutOff
 LONG_TESTS    := $(LONG_TESTS)|TestRestoredBeforeARelease
 LONG_TESTS    := $(LONG_TESTS)|TestWayBackFromAWrongInit|TestNothingDestroysACluster|TestClientsHoldNoMoreThanTheirShare
@@ -43,6 +43,10 @@ RACE_SKIP     ?= $(LONG_TESTS)
 FUZZTIME      ?= 10s
 SOAK_DURATION ?= 1h
 SOAK_RATE     ?= 50000
+SEED          ?= 1
+MINUTES       ?= 5
+STORY         ?=
+FAULTS        ?=
 CHAOS_DURATION ?= 10m
 CHAOS_SEED    ?= 0
 CHAOS_MIX     ?=
@@ -205,6 +209,10 @@ bench-scale: deps ## 10, 100 and 1,000 registries that start at once on one ZooK
 soak: deps build ## SOAK_DURATION (1h) of SOAK_RATE (50000/s), ZooKeeper and MariaDB restarted nine times: latency, leaks, IDs
 	go build -o bin/soak ./test/soak
 	TMPDIR=$(TEST_TMPDIR) bin/soak -leafd $(BINARY) -duration $(SOAK_DURATION) -rate $(SOAK_RATE) $(ARGS)
+
+.PHONY: simulate
+simulate: ## whole daemons in simulated time, under drawn faults; SEED (1), MINUTES (5), FAULTS (a regular expression), STORY (a file that a failure has printed)
+	SEED='$(SEED)' MINUTES='$(MINUTES)' STORY='$(STORY)' FAULTS='$(FAULTS)' go test $(TEST_FLAGS) -timeout=0 -run='^TestSimulation$$' ./cmd/leafd/internal/simulation
 
 .PHONY: chaos chaos-mutants chaos-build
 chaos: chaos-build ## inject faults into a cluster and check every ID, docs/evidence/PROOF.md; CHAOS_SEED (the time), CHAOS_DURATION (10m), CHAOS_MIX

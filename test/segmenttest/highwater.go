@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +31,17 @@ var _ segment.HighWater = (*HighWater)(nil)
 
 // NewHighWater returns HighWater that remember nothing yet.
 func NewHighWater() *HighWater { return &HighWater{stores: map[string]*kept{}} }
+
+// Copy returns HighWater that remember what these do now.
+func (m *HighWater) Copy() *HighWater {
+	c := NewHighWater()
+	m.file.do(func() {
+		for name, k := range m.stores {
+			c.stores[name] = &kept{maps.Clone(k.marks), k.note}
+		}
+	})
+	return c
+}
 
 // call is a call on what is kept for the store in use.
 func (m *HighWater) call(ctx context.Context, op Op, tags []string, effect func(k *kept)) error {
