@@ -1,7 +1,6 @@
 package clocktest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -15,17 +14,16 @@ import (
 
 // Skewed is the machine's clock with a wall clock that is off by an amount kept
 // in a small shared file, so that one process can step the clock of another one
-// that runs; and with all clocks late by another amount.
+// that runs.
 type Skewed struct {
 	clock.Clock
 	offsetNS *atomic.Int64 // lies in the mapped file
-	lagNS    *atomic.Int64 // as offsetNS
 	mapped   []byte
 }
 
 var _ clock.Clock = (*Skewed)(nil)
 
-const skewBytes = 16
+const skewBytes = 8
 
 // OpenSkewed maps the file at path, and makes it if there is none (offset 0).
 func OpenSkewed(path string) (*Skewed, error) {
@@ -41,17 +39,13 @@ func OpenSkewed(path string) (*Skewed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clocktest: map %s: %w", path, err)
 	}
-	words := (*[2]atomic.Int64)(unsafe.Pointer(&mapped[0])) // a page is aligned, and its first bytes are ours
-	return &Skewed{Clock: clock.System(), offsetNS: &words[0], lagNS: &words[1], mapped: mapped}, nil
+	offsetNS := (*atomic.Int64)(unsafe.Pointer(&mapped[0])) // a page is aligned, and its first bytes are ours
+	return &Skewed{Clock: clock.System(), offsetNS: offsetNS, mapped: mapped}, nil
 }
 
 // Set makes the wall clock differ from the machine's by d, in every process
 // that has the file open.
 func (s *Skewed) Set(d time.Duration) { s.offsetNS.Store(int64(d)) }
-
-// Lag makes all clocks late by d, in every process that has the file open: as those of a
-// virtual machine are that was paused for so long.
-func (s *Skewed) Lag(d time.Duration) { s.lagNS.Store(int64(d)) }
 
 // Close unmaps the file; the clock must not be read afterwards.
 func (s *Skewed) Close() error { return unix.Munmap(s.mapped) }
@@ -59,22 +53,12 @@ func (s *Skewed) Close() error { return unix.Munmap(s.mapped) }
 // Wall implements clock.Clock.
 func (s *Skewed) Wall() (int64, time.Duration) {
 	wallNS, mono := s.Clock.Wall()
-	lag := s.lagNS.Load()
-	return wallNS + s.offsetNS.Load() - lag, mono - time.Duration(lag)
+	return wallNS + s.offsetNS.Load(), mono
 }
-
-// Mono implements clock.Clock.
-func (s *Skewed) Mono() time.Duration { return s.Clock.Mono() - time.Duration(s.lagNS.Load()) }
 
 // Read implements clock.Clock.
 func (s *Skewed) Read() clock.Reading {
 	r := s.Clock.Read()
-	lag := s.lagNS.Load()
-	r.WallNS += s.offsetNS.Load() - lag
-	r.Mono -= time.Duration(lag)
-	r.Boot -= time.Duration(lag)
+	r.WallNS += s.offsetNS.Load()
 	return r
 }
-
-// Sleep implements clock.Clock.
-func (s *Skewed) Sleep(ctx context.Context, d time.Duration) error { return s.Clock.Sleep(ctx, d) }
