@@ -153,14 +153,16 @@ race-client: deps-race ## those of the Go client under the race detector
 	TMPDIR=$(TEST_TMPDIR) CGO_ENABLED=1 go -C client test -race $(TEST_FLAGS) -timeout=$(RACE_TIMEOUT) ./...
 
 .PHONY: lint
-lint: ## go vet, golangci-lint with gofumpt
-	go vet -tags=long ./...
-	for module in $(MODULES); do go -C $$module vet ./...; done
+lint: ## golangci-lint, with vet and gofumpt
 	linter=$$(scripts/golangci-lint.sh); for module in . $(MODULES); do (cd $$module && "$$linter" run ./...); done
 
 .PHONY: fmt
 fmt: ## rewrite the sources as the linter wants them formatted
 	linter=$$(scripts/golangci-lint.sh); for module in . $(MODULES); do (cd $$module && "$$linter" fmt); done
+
+.PHONY: explore
+explore: ## every state of the real code's decisions about worker IDs within bounds, and with each rule taken out, 5 minutes
+	LEAFDTEST_EXPLORE=all go test -tags=long $(TEST_FLAGS) -timeout=0 -run='^TestExplore' ./worker
 
 .PHONY: prove prove-results
 prove: ## prove spec/'s rules of worker IDs, slices and segments with z3 (Python's package), each rule taken out once, 2 minutes
