@@ -129,8 +129,11 @@ var faults = []fault{
 	{"all cut off from ZooKeeper", 2, everywhere, func(w *world, _ *host) bool { return all(w, free) }, func(w *world, _ *host, r *rand.Rand) {
 		w.cutOff(r, []int{zooKeeper}, w.hosts...)
 	}},
-	{"disk takes no write", 3, everywhere, running, func(w *world, h *host, r *rand.Rand) {
+	{"disk takes no write", 3, everywhere, free, func(w *world, h *host, r *rand.Rand) {
 		p := h.strike()
+		if r.IntN(2) == 0 {
+			h.cut(some(r, 15*time.Second, 20*time.Second), zooKeeper) // which has the ceiling, too
+		}
 		p.disk.Store(true)
 		w.after(some(r, time.Second, 10*time.Second), func() {
 			p.disk.Store(false)

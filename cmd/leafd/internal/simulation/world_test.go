@@ -38,7 +38,7 @@ const (
 	lead        = 3 * time.Second
 	margin      = 2 * threshold
 	ensemble    = "10.9.0.1:2181"
-	tag         = "order"
+	tags        = 30 // in use for ten seconds each, and for ten more a little later: while a tag is new its ranges are small, and fetched often
 	healTime    = 2 * time.Minute
 	longestLend = 4 * time.Second
 )
@@ -128,7 +128,9 @@ func newWorld(t testing.TB, s story) *world {
 	require.NoError(t, err)
 	_, err = w.admin.Init(context.Background(), worker.YoungLease, w.lend, true)
 	require.NoError(t, err)
-	w.table.Set(tag, 1, 100)
+	for i := range tags {
+		w.table.Set("k"+strconv.Itoa(i), 1, 100)
+	}
 	for range 4 {
 		w.newHost().begin()
 	}
@@ -283,9 +285,10 @@ func (h *host) heat(d time.Duration) {
 
 // client has a connection to a process.
 type client struct {
-	p    *process
-	conn io.ReadWriteCloser
-	in   *bufio.Reader
+	asked int64 // for IDs
+	p     *process
+	conn  io.ReadWriteCloser
+	in    *bufio.Reader
 }
 
 func (c *client) close() {
@@ -297,11 +300,16 @@ func (c *client) close() {
 
 // ids asks for IDs, and notes each.
 func (c *client) ids(h *host, p *process, kind, n int) error {
-	body, err := c.ask(h, p, fmt.Sprintf("GET /api/%s/get/order?n=%d", [...]string{"snowflake", "segment"}[kind], n))
+	c.asked++
+	tag := (int64(time.Since(h.w.began)/(10*time.Second)) + tags - c.asked%2*2) % tags
+	body, err := c.ask(h, p, fmt.Sprintf("GET /api/%s/get/k%d?n=%d", [...]string{"snowflake", "segment"}[kind], tag, n))
 	for line := range strings.Lines(string(body)) {
 		id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 		if err != nil {
 			return err
+		}
+		if kind == segments {
+			id += tag << 48
 		}
 		h.w.got(kind, h, id)
 	}
@@ -356,8 +364,11 @@ func (w *world) got(kind int, h *host, id int64) {
 	other, again := w.issued[kind][id]
 	w.issued[kind][id] = h.name
 	w.mu.Unlock()
-	if again {
-		w.fails("%s ID %d was issued by %s and by %s", [...]string{"snowflake", "segment"}[kind], id, other, h.name)
+	switch {
+	case again && kind == segments:
+		w.fails("segment ID %d of tag k%d was issued by %s and by %s", id&(1<<48-1), id>>48, other, h.name)
+	case again:
+		w.fails("snowflake ID %d was issued by %s and by %s", id, other, h.name)
 	}
 }
 
