@@ -55,7 +55,7 @@ func (c *cluster) behind(proxy *zookeepertest.Proxy, args ...string) *machine {
 
 // How long a test waits for a condition, and how often it checks.
 const (
-	eventually = 60 * time.Second
+	eventually = 2 * time.Minute
 	tick       = 50 * time.Millisecond
 )
 
