@@ -231,7 +231,14 @@ func (l *child) hasLogged(parts ...string) bool { return l.Logged(parts...) > 0 
 // signal sends a signal to the process.
 func (l *child) signal(s syscall.Signal) {
 	l.t.Helper()
-	require.NoError(l.t, l.Signal(s))
+	send := func() error { return l.Signal(s) }
+	switch s {
+	case syscall.SIGSTOP:
+		send = l.Pause // a thread may go on for a moment after the signal alone
+	case syscall.SIGCONT:
+		send = l.Resume
+	}
+	require.NoError(l.t, send())
 }
 
 // kill ends the process as a power cut would.
