@@ -232,10 +232,10 @@ func (l *child) hasLogged(parts ...string) bool { return l.Logged(parts...) > 0 
 func (l *child) signal(s syscall.Signal) {
 	l.t.Helper()
 	send := func() error { return l.Signal(s) }
-	switch s {
-	case syscall.SIGSTOP:
+	if s == syscall.SIGSTOP {
 		send = l.Pause // a thread may go on for a moment after the signal alone
-	case syscall.SIGCONT:
+	}
+	if s == syscall.SIGCONT {
 		send = l.Resume
 	}
 	require.NoError(l.t, send())
