@@ -195,6 +195,7 @@ var faults = []fault{
 	{"released by force while it runs", 2, everywhere, func(w *world, h *host) bool { return connected(w, h) && free(w, h) && h.entry() != nil }, func(w *world, h *host, r *rand.Rand) {
 		h.strike()
 		h.cut(time.Minute, peers) // a rival that its peers see is told
+		h.forced = time.Now().Add(healTime)
 		_, _ = w.admin.Release(context.Background(), h.entry().WorkerID, true)
 		if r.IntN(2) == 0 { // before its next life asks
 			h.whenTold("a new life begins", func() { h.cut(40*time.Second, zooKeeper) })
@@ -352,6 +353,8 @@ func (h *host) stop(r *rand.Rand) {
 	p.end()
 	h.flags["release-on-stop"] = fmt.Sprint(r.IntN(2) == 0)
 	h.flags["segment-guard"] = [...]string{"prefer", "require"}[r.IntN(2)]
+	h.flags["lease"] = [...]string{lease.String(), (lease * 3 / 2).String()}[r.IntN(2)]
+	h.flags["lend"] = [...]string{"0s", h.w.lend.String()}[r.IntN(2)]
 	h.up = false
 }
 
@@ -389,8 +392,11 @@ func (w *world) mayJump(h *host) bool {
 	return true
 }
 
-// cut cuts h off for d.
+// cut cuts h off for d; from ZooKeeper only where nothing has to be calm.
 func (h *host) cut(d time.Duration, from ...int) {
+	if slices.Contains(from, zooKeeper) && time.Now().Before(h.w.calm) {
+		return
+	}
 	h.hit.Store(true)
 	for _, net := range from {
 		h.off[net].Store(true)
@@ -505,9 +511,9 @@ func (w *world) guarded() bool {
 	return !w.tainted && !slices.ContainsFunc(w.hosts, func(h *host) bool { return h.up && (!h.well() || time.Now().Before(h.raised)) })
 }
 
-// tableLoses has the table lose commits: nothing is cut off before every daemon has fetched once more.
+// tableLoses has the table lose commits: nothing is cut off while a tag is in use that it had before (behind-unguarded).
 func (w *world) tableLoses(back func()) {
-	w.calm = time.Now().Add(20 * time.Second)
+	w.calm = time.Now().Add(30 * time.Second)
 	for _, h := range w.hosts {
 		h.process.Load().eachSession(w.zk.Heal)
 	}

@@ -60,6 +60,9 @@ type process struct {
 
 // start begins a life of h.
 func (h *host) start() {
+	if time.Now().Before(h.forced) { // P1 excludes that another process goes by its record then
+		h.off[zooKeeper].Store(false)
+	}
 	p := &process{h: h, data: h.data, ended: make(chan struct{}), releases: h.flags["release-on-stop"] == "true"}
 	ctx, end := context.WithCancel(context.Background())
 	p.end = end

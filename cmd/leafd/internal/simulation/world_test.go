@@ -101,6 +101,7 @@ type host struct {
 	hot     atomic.Int64 // until then, of the world's monotonic clock, its clients ask for every millisecond
 	raised  time.Time    // by then what it used without ZooKeeper is known there
 	pinned  time.Time    // until then nothing is to cut it off
+	forced  time.Time    // until then its process alone knows that its worker ID was released while it ran
 }
 
 // data is a data directory, in a file system that goes with it.
@@ -408,7 +409,7 @@ func (w *world) heal() {
 			h.gone()
 			continue
 		}
-		h.mend()
+		h.undoFaults()
 	}
 	w.table.ReadOnly(false)
 	var opened time.Time
@@ -428,8 +429,8 @@ func (w *world) heal() {
 	}
 }
 
-// mend undoes what still hinders the daemon at h.
-func (h *host) mend() {
+// undoFaults ends what still hinders the daemon at h.
+func (h *host) undoFaults() {
 	h.clk.Step(h.w.clk.Read().Wall().Sub(h.clk.Read().Wall()))
 	for i := range h.off {
 		h.off[i].Store(false)
