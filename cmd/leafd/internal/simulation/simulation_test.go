@@ -95,12 +95,7 @@ func tell(t *testing.T, s story) (wrong string, w *world) {
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, s)
 		defer w.close()
-		start := 15 * time.Second
-		if s.loses {
-			start = 65 * time.Second // in a root a minute old new daemons settle
-		}
-		w.pass(start)
-		w.began = w.began.Add(start)
+		w.pass(time.Until(w.began))
 		for _, step := range s.steps {
 			w.after(step.at-3*time.Second-time.Since(w.began), func() { w.hosts[step.host].heat(3 * time.Second) })
 			w.after(step.at-time.Since(w.began), func() {

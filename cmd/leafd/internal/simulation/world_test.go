@@ -55,7 +55,7 @@ const (
 // after the other, by the goroutine that tells the story.
 type world struct {
 	t        testing.TB
-	began    time.Time
+	began    time.Time // the story, of which the first fault comes a while later
 	layout   snowflake.Layout
 	clk      *clocktest.Bubble // the right time
 	zk       *sessiontest.Memory
@@ -114,8 +114,11 @@ type data struct {
 func newWorld(t testing.TB, s story) *world {
 	clk := clocktest.NewBubble(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 	w := &world{
-		t: t, began: time.Now(), clk: clk, zk: sessiontest.NewMemory(clk), table: segmenttest.NewStore(), events: make(chan func(), 1000), loses: s.loses,
+		t: t, began: time.Now().Add(15 * time.Second), clk: clk, zk: sessiontest.NewMemory(clk), table: segmenttest.NewStore(), events: make(chan func(), 1000), loses: s.loses,
 		bits: few, listeners: map[string]*listener{}, issued: [kinds]map[int64]string{{}, {}}, lent: map[slot][]lent{},
+	}
+	if s.loses {
+		w.began = w.began.Add(50 * time.Second) // in a root a minute old new daemons settle
 	}
 	if s.lends {
 		w.bits, w.lend = lending, longestLend
@@ -302,7 +305,7 @@ func (c *client) close() {
 // ids asks for IDs, and notes each.
 func (c *client) ids(h *host, p *process, kind, n int) error {
 	c.asked++
-	tag := (int64(time.Since(h.w.began)/(10*time.Second)) + tags - c.asked%2*2) % tags
+	tag := (int64(h.w.clk.Mono()/(10*time.Second)) + tags - c.asked%2*2) % tags
 	body, err := c.ask(h, p, fmt.Sprintf("GET /api/%s/get/k%d?n=%d", [...]string{"snowflake", "segment"}[kind], tag, n))
 	for line := range strings.Lines(string(body)) {
 		id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
